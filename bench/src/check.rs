@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::ensure;
 use clap::Parser;
-use sim::{Profile, state::Gpu};
+use sim::{NodeProfile, state::Gpu};
 
 use self::{
     expect::Strategy,
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 struct Machine {
     /// The profile, and how it was changed.
     name: String,
-    profile: Profile,
+    profile: NodeProfile,
 }
 
 /// Runs the programs on the nodes and prints a table.
@@ -75,8 +75,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 /// The node of a profile; and, where all its cards can be cut, the same with all of them cut alike,
 /// which no profile has.
 fn machines(name: &str) -> anyhow::Result<Vec<Machine>> {
-    let profile = Profile::named(name)?;
-    let state = profile.state()?;
+    let profile = NodeProfile::find_profile(name)?;
+    let state = profile.to_state()?;
     let mut machines = vec![Machine {
         name: name.to_owned(),
         profile: profile.clone(),
@@ -102,7 +102,7 @@ fn machines(name: &str) -> anyhow::Result<Vec<Machine>> {
 /// Runs both programs on a node with every strategy.
 async fn look(machine: &Machine, programs: &Programs) -> anyhow::Result<Vec<Finding>> {
     let site = Site::of(&machine.profile)?;
-    let state = site.node.state()?;
+    let state = site.node.node_state()?;
     let mut findings = Vec::new();
     for strategy in Strategy::ALL {
         let offered = run::plugin(&site, programs, strategy).await;

@@ -44,7 +44,7 @@ pub(crate) fn measure(ostler: &Path) -> anyhow::Result<Section> {
             section.rows.push(Row::own(&name, times));
         }
         for size in [1, all] {
-            let times = time(|| grant::grant(&offer, &ids[..size]));
+            let times = time(|| grant::grant_ids(&offer, &ids[..size]));
             let name = format!("grant::grant {size} of {all}, {profile}");
             section.rows.push(Row::own(&name, times));
         }
@@ -58,16 +58,16 @@ fn offer(ostler: &Path, profile: &str) -> anyhow::Result<Arc<Offer>> {
     let mut command = Command::new(ostler);
     command
         .args(["probe", "nvidia", "--no-events", "--host-root"])
-        .arg(site.node.root())
+        .arg(site.node.host_root())
         .arg("--nvml-library")
-        .arg(site.node.library())
+        .arg(site.node.driver_library())
         .stdin(Stdio::null());
     let output = command.output()?;
     ensure!(output.status.success(), "{command:?}: {}", output.status);
     let lines = String::from_utf8(output.stdout)?;
     let report = lines.lines().rev().find_map(report);
     let report = report.with_context(|| format!("{command:?} reports nothing"))?;
-    let mut snapshot = Snapshot::empty(Timestamp::now());
+    let mut snapshot = Snapshot::empty_at(Timestamp::now());
     snapshot.devices = report.devices.into_iter().map(Entry::from).collect();
     snapshot
         .devices
@@ -76,14 +76,14 @@ fn offer(ostler: &Path, profile: &str) -> anyhow::Result<Arc<Offer>> {
     let offer = offers.iter().find(|o| o.resource.as_str() == RESOURCE);
     let offer = offer.with_context(|| format!("{profile} offers no {RESOURCE}"))?;
     ensure!(
-        offer.units.len() == site.node.gpus()?.len(),
+        offer.units.len() == site.node.list_gpus()?.len(),
         "cards are missing"
     );
     Ok(Arc::clone(offer))
 }
 
 fn report(line: &str) -> Option<Report> {
-    match Message::parse(line) {
+    match Message::parse_line(line) {
         Ok(Some(Message::Report(report))) => Some(*report),
         _ => None,
     }

@@ -75,7 +75,7 @@ async fn plugin(
     args: &Args,
 ) -> anyhow::Result<(Section, Option<Section>)> {
     let plan = args.plan();
-    let gpus = site.node.gpus()?.len();
+    let gpus = site.node.list_gpus()?.len();
     let mut main = Section::new(&format!("Device plugin on {PROFILE}, {gpus} GPUs"));
     let rows = &mut main.rows;
     let mut processes = None;

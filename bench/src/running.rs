@@ -46,7 +46,7 @@ impl Running {
     /// If there is none, or not all cards are in it and healthy.
     pub(crate) async fn start(site: &Site, launch: &Launch) -> anyhow::Result<Self> {
         let desk = site.desk().await?;
-        Self::at(desk, launch, site.node.gpus()?.len()).await
+        Self::at(desk, launch, site.node.list_gpus()?.len()).await
     }
 
     /// Starts a program that will list that many units at this kubelet.
@@ -56,7 +56,7 @@ impl Running {
     pub(crate) async fn at(desk: Desk, launch: &Launch, units: usize) -> anyhow::Result<Self> {
         let mut process = desk.start(launch).await?;
         let name = launch.binary.display();
-        let heard = |kubelet: &Kubelet| !kubelet.lists(RESOURCE).is_empty();
+        let heard = |kubelet: &Kubelet| !kubelet.device_lists(RESOURCE).is_empty();
         let failed = tokio::select! {
             waited = desk.kubelet.wait_until("a first list", heard, LIMIT) => {
                 waited.err().map(|error| error.to_string())
@@ -69,7 +69,7 @@ impl Running {
         let registrations = desk.kubelet.registrations();
         let registration = registrations.iter().find(|r| r.resource == RESOURCE);
         let registration = registration.context("listed and not registered")?;
-        let lists = desk.kubelet.lists(RESOURCE);
+        let lists = desk.kubelet.device_lists(RESOURCE);
         let list = lists.first().context("the first list is gone")?;
         let healthy = list.devices.iter().filter(|d| d.health == HEALTHY);
         let devices: Vec<String> = healthy.map(|device| device.id.clone()).collect();

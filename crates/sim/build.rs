@@ -50,23 +50,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let crates = own.parent().ok_or("this crate lies in no folder")?;
     let workspace = crates.parent().ok_or("the crates lie in no folder")?;
     for package in [PACKAGE, "sim-node"] {
-        watch(&crates.join(package).join("Cargo.toml"));
-        watch(&crates.join(package).join("src"));
+        rerun_if_changed(&crates.join(package).join("Cargo.toml"));
+        rerun_if_changed(&crates.join(package).join("src"));
     }
     for file in SHARED {
-        watch(&workspace.join(file));
+        rerun_if_changed(&workspace.join(file));
     }
-    let library = build(&crates.join(PACKAGE).join("Cargo.toml"))?;
+    let library = build_library(&crates.join(PACKAGE).join("Cargo.toml"))?;
     println!("cargo::rustc-env=SIM_DRIVER_LIBRARY={}", library.display());
     Ok(())
 }
 
-fn watch(path: &Path) {
+fn rerun_if_changed(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }
 
 /// Builds the library for the first cargo's target and returns its path.
-fn build(manifest: &Path) -> Result<PathBuf, Box<dyn Error>> {
+fn build_library(manifest: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let target = env::var("TARGET")?;
     let folder = PathBuf::from(env::var("OUT_DIR")?).join("driver");
     let mut command = Command::new(env::var("CARGO")?);

@@ -33,8 +33,8 @@ impl Agent {
     pub fn start(instance: &str) -> Result<Self> {
         let config = format!("{}/usual.yaml", place::CONFIG);
         fs_err::write(&config, USUAL)?;
-        let driver = sim::Node::open(place::DRIVER.as_ref())?;
-        let mut command = command(instance, &driver.root())?;
+        let driver = sim::Node::open_node(place::DRIVER.as_ref())?;
+        let mut command = command(instance, &driver.host_root())?;
         command.args(["--config", &config]);
         let process = Process::start("agent", &mut command)?;
         let usual = true;
@@ -46,8 +46,8 @@ impl Agent {
     /// # Errors
     /// If the agent cannot be started.
     pub fn configured(config: &str) -> Result<Self> {
-        let driver = sim::Node::open(place::DRIVER.as_ref())?;
-        Self::with(config, &driver.root())
+        let driver = sim::Node::open_node(place::DRIVER.as_ref())?;
+        Self::with(config, &driver.host_root())
     }
 
     /// Starts an agent with a config file, the real device nodes and the container runtime's
@@ -76,7 +76,7 @@ impl Agent {
     pub fn nvidia(config: &str) -> Result<Self> {
         configure(config)?;
         make_host()?;
-        let driver = sim::Node::open(place::DRIVER.as_ref())?;
+        let driver = sim::Node::open_node(place::DRIVER.as_ref())?;
         let link = format!("{}/nvidia-device-plugin", place::CONFIG);
         if !fs_err::exists(&link)? {
             fs_err::os::unix::fs::symlink(place::program("ostler"), &link)?;
@@ -85,7 +85,7 @@ impl Agent {
         command
             .args(["--config-file", &file()])
             .env("OSTLER_HOST_ROOT", place::HOST)
-            .env("OSTLER_NVML_LIBRARY", driver.library())
+            .env("OSTLER_NVML_LIBRARY", driver.driver_library())
             .env("OSTLER_CONTROL_SOCKET", control("first"));
         let process = Process::start("agent", &mut command)?;
         let usual = false;
@@ -157,7 +157,7 @@ pub async fn ask(words: &[&str]) -> Result<String> {
 /// Creates the host root of [`Agent::on_host`]: the simulated driver's files, the real device
 /// nodes, and the container runtime's config.
 fn make_host() -> Result<()> {
-    let driver = sim::Node::open(place::DRIVER.as_ref())?.root();
+    let driver = sim::Node::open_node(place::DRIVER.as_ref())?.host_root();
     let host = Path::new(place::HOST);
     fs_err::create_dir_all(host.join("etc/containerd"))?;
     let links = [
@@ -179,7 +179,7 @@ fn make_host() -> Result<()> {
 
 /// Command line of the agent on this node; `root` is the host root.
 fn command(instance: &str, root: &Path) -> Result<Command> {
-    let driver = sim::Node::open(place::DRIVER.as_ref())?;
+    let driver = sim::Node::open_node(place::DRIVER.as_ref())?;
     let mut command = Command::new(place::program("ostler"));
     command
         .arg("run")
@@ -188,9 +188,9 @@ fn command(instance: &str, root: &Path) -> Result<Command> {
         .arg("--host-root")
         .arg(root)
         .arg("--driver-path")
-        .arg(driver.root())
+        .arg(driver.host_root())
         .arg("--nvml-library")
-        .arg(driver.library())
+        .arg(driver.driver_library())
         .args(["--control-socket", &control(instance)]);
     Ok(command)
 }

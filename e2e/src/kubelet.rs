@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ::kubelet::pod_resources::Client;
+use ::kubelet::pod_resources::PodResourcesClient;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tokio::{
@@ -131,7 +131,7 @@ impl Kubelet {
         wait::until("the kubelet to be well", wait::LONG, async || {
             process.check()?;
             get(HEALTH, "/healthz").await?;
-            client().allocatable().await?;
+            client().list_allocatable().await?;
             Ok(())
         })
         .await
@@ -185,7 +185,7 @@ pub async fn allocatable() -> Result<BTreeSet<String>> {
 /// # Errors
 /// If the kubelet does not answer.
 pub async fn allocatable_of(resource: &str) -> Result<BTreeSet<String>> {
-    let answer = client().allocatable().await?;
+    let answer = client().list_allocatable().await?;
     let ours = answer
         .devices
         .into_iter()
@@ -198,7 +198,7 @@ pub async fn allocatable_of(resource: &str) -> Result<BTreeSet<String>> {
 /// # Errors
 /// If the kubelet does not answer.
 pub async fn nodes(resource: &str) -> Result<BTreeMap<String, u32>> {
-    let answer = client().allocatable().await?;
+    let answer = client().list_allocatable().await?;
     let mut found = BTreeMap::new();
     for device in answer.devices {
         let nodes = device.topology.unwrap_or_default().nodes;
@@ -217,7 +217,7 @@ pub async fn nodes(resource: &str) -> Result<BTreeMap<String, u32>> {
 /// # Errors
 /// If the kubelet does not answer.
 pub async fn held() -> Result<Held> {
-    let answer = client().list().await?;
+    let answer = client().list_pods().await?;
     let mut held = Held::new();
     for pod in answer.pod_resources {
         for container in pod.containers {
@@ -300,8 +300,8 @@ fn number(line: &str, key: &str) -> Option<u32> {
     rest[..end].parse().ok()
 }
 
-fn client() -> Client {
-    Client::new(place::POD_RESOURCES, Duration::from_secs(10))
+fn client() -> PodResourcesClient {
+    PodResourcesClient::new(place::POD_RESOURCES, Duration::from_secs(10))
 }
 
 /// Sends an HTTP/1.0 request, whose answer ends with the connection.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use sim::{Profile, Target};
+use sim::{DeviceTarget, NodeProfile};
 
 use crate::{
     agent::Agent,
@@ -50,8 +50,14 @@ impl Node {
     /// # Errors
     /// If a part does not start; the error names it.
     pub async fn up() -> Result<Self> {
-        let driver = sim::Node::create(Path::new(place::DRIVER), &Profile::named(PROFILE)?)?;
-        let cards = driver.gpus()?.into_iter().map(|gpu| (gpu.uuid, gpu.minor));
+        let driver = sim::Node::create_node(
+            Path::new(place::DRIVER),
+            &NodeProfile::find_profile(PROFILE)?,
+        )?;
+        let cards = driver
+            .list_gpus()?
+            .into_iter()
+            .map(|gpu| (gpu.uuid, gpu.minor));
         let mut node = Self {
             cards: cards.collect(),
             driver,
@@ -157,10 +163,10 @@ impl Node {
         }
         let file = self
             .driver
-            .root()
+            .host_root()
             .join("proc/driver/nvidia-caps/mig-minors");
         let rights = fs_err::read_to_string(file)?;
-        for mig in self.driver.migs()? {
+        for mig in self.driver.list_migs()? {
             let gpu = self.cards.get(&mig.gpu).copied().unwrap_or_default();
             let instance = format!("gpu{gpu}/gi{}", mig.gpu_instance);
             let names = [
@@ -227,9 +233,9 @@ impl Node {
         for entry in fs_err::read_dir(place::MANIFESTS)? {
             fs_err::remove_file(entry?.path())?;
         }
-        self.driver.restore(&Target::All)?;
-        if self.driver.gpus()?.iter().any(|gpu| gpu.mig_enabled) {
-            self.driver.set_mig(&Target::All, false)?;
+        self.driver.restore_cards(&DeviceTarget::All)?;
+        if self.driver.list_gpus()?.iter().any(|gpu| gpu.mig_enabled) {
+            self.driver.set_mig(&DeviceTarget::All, false)?;
         }
         self.driver.clear_faults(None)?;
         if self.kubelet.manner() != Manner::Usual {

@@ -5,10 +5,10 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    match config::parse("ostler.yaml", text) {
+    match config::parse_native("ostler.yaml", text) {
         Ok(resolved) => {
             let yaml = resolved.to_yaml();
-            match config::parse("again.yaml", &yaml) {
+            match config::parse_native("again.yaml", &yaml) {
                 Ok(again) => assert!(again.config == resolved.config, "not the same:\n{yaml}"),
                 Err(error) => panic!("cannot read back:\n{yaml}\n{error}"),
             }

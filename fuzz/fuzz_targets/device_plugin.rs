@@ -22,7 +22,7 @@ use prost::Message as _;
 const CARDS: usize = 8;
 
 static OFFER: LazyLock<Arc<Offer>> = LazyLock::new(|| {
-    let mut snapshot = Snapshot::empty(Timestamp::UNIX_EPOCH);
+    let mut snapshot = Snapshot::empty_at(Timestamp::UNIX_EPOCH);
     snapshot.devices = (0..CARDS).map(entry).collect();
     Arc::clone(&pool::offers(nvidia_rules::VENDORS, &Arc::new(snapshot))[0])
 });
@@ -71,7 +71,7 @@ fn grant(ids: &[String]) {
     let healthy = |id: &str| OFFER.unit(id).is_some_and(|unit| unit.healthy);
     let possible =
         !ids.is_empty() && distinct.len() == ids.len() && ids.iter().all(|id| healthy(id));
-    match grant::grant(&OFFER, ids) {
+    match grant::grant_ids(&OFFER, ids) {
         Ok(given) => {
             assert!(possible);
             assert_eq!(given.edits.device_nodes.len(), ids.len() + 1);

@@ -7,14 +7,14 @@ use std::{fmt::Display, str::FromStr};
 use config::Period;
 use libfuzzer_sys::fuzz_target;
 use model::{CardRef, PciAddress, ResourceName};
-use sim::Target;
+use sim::DeviceTarget;
 
 fuzz_target!(|text: &str| {
     round::<PciAddress>(text);
     round::<ResourceName>(text);
     round::<CardRef>(text);
     round::<Period>(text);
-    round::<Target>(text);
+    round::<DeviceTarget>(text);
 });
 
 fn round<T>(text: &str)

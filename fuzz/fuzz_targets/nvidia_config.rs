@@ -4,8 +4,8 @@
 #![no_main]
 
 use config::{
-    Error, Origin, Overrides,
-    nvidia::{self, Call, Flags},
+    Error, Overrides, ValueOrigin,
+    nvidia::{self, GivenFlags, Invocation},
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -19,17 +19,18 @@ fuzz_target!(|text: &str| {
             .find(|pair| pair.0 == name)
             .map(|pair| pair.1.to_owned())
     };
-    let flags = match Flags::parse(&args, &env) {
-        Ok(Call::Run(flags)) => flags,
-        Ok(Call::Help | Call::Version) => return,
+    let flags = match GivenFlags::parse_args(&args, &env) {
+        Ok(Invocation::Run(flags)) => flags,
+        Ok(Invocation::Help | Invocation::Version) => return,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    let resolved = nvidia::parse("config.yaml", file)
-        .and_then(|file| nvidia::resolve(&flags, &file, Overrides::default(), &Origin::flag));
+    let resolved = nvidia::parse_v1("config.yaml", file).and_then(|file| {
+        nvidia::translate_file(&flags, &file, Overrides::default(), &ValueOrigin::of_flag)
+    });
     match resolved {
         Ok(resolved) => {
             let yaml = resolved.to_yaml();
-            match config::parse("ostler.yaml", &yaml) {
+            match config::parse_native("ostler.yaml", &yaml) {
                 Ok(again) => assert!(again.config == resolved.config, "not the same:\n{yaml}"),
                 Err(error) => assert!(!resolved.warnings.is_empty(), "{error}\n{yaml}"),
             }

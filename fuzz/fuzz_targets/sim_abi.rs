@@ -8,7 +8,7 @@ use std::{
 };
 
 use libfuzzer_sys::fuzz_target;
-use sim::{Node, Profile};
+use sim::{Node, NodeProfile};
 
 #[path = "../../crates/sim/tests/abi/chaos.rs"]
 mod chaos;
@@ -21,10 +21,10 @@ static DRIVER: LazyLock<Mutex<(drive::Driver, PathBuf, Vec<u8>)>> = LazyLock::ne
     let dir = tempfile::tempdir()
         .expect("there is room for a folder")
         .keep();
-    let profile = Profile::named("a100-mig").expect("it comes with the program");
-    let node = Node::create(&dir, &profile).expect("a new folder takes a node");
+    let profile = NodeProfile::find_profile("a100-mig").expect("it comes with the program");
+    let node = Node::create_node(&dir, &profile).expect("a new folder takes a node");
     let table = include_str!("../../crates/sim/tests/symbols.txt");
-    let driver = drive::Driver::new(&node.library(), table);
+    let driver = drive::Driver::new(&node.driver_library(), table);
     let state = dir.join("node.json");
     let good = std::fs::read(&state).expect("the node was just made");
     Mutex::new((driver, state, good))

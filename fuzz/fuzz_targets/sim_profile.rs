@@ -2,13 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sim::Profile;
+use sim::NodeProfile;
 
 fuzz_target!(|text: &str| {
-    match Profile::parse(text) {
+    match NodeProfile::parse_profile(text) {
         Ok(profile) => {
-            let state = profile.state().expect("a profile that was read is sound");
-            assert_eq!(state.check(), Ok(()));
+            let state = profile
+                .to_state()
+                .expect("a profile that was read is sound");
+            assert_eq!(state.check_state(), Ok(()));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sim::state::{Gpu, Mig, MigProfile, Platform, State};
+use sim::state::{Gpu, MigDevice, MigProfile, NodePlatform, NodeState};
 
 use super::{report::Verdict, run::Seen};
 
@@ -39,7 +39,7 @@ pub(super) struct Part<'a> {
     /// The card.
     pub(super) gpu: &'a Gpu,
     /// The device.
-    pub(super) mig: &'a Mig,
+    pub(super) mig: &'a MigDevice,
     /// The shape of its GPU instance.
     pub(super) shape: &'a MigProfile,
 }
@@ -65,13 +65,13 @@ impl Strategy {
 impl Part<'_> {
     /// The name of its profile as it stands in resources and labels: `1g.5gb.me`.
     pub(super) fn name(&self) -> String {
-        self.mig.name(self.shape).replace('+', ".")
+        self.mig.mig_name(self.shape).replace('+', ".")
     }
 }
 
 /// What the plugin must do on a node.
-pub(crate) fn plugin(state: &State, strategy: Strategy) -> Expected {
-    if state.machine.platform == Platform::Wsl {
+pub(crate) fn plugin(state: &NodeState, strategy: Strategy) -> Expected {
+    if state.machine.platform == NodePlatform::Wsl {
         let all = [("all".to_owned(), None)].into();
         return Expected::Offers([(GPU.to_owned(), all)].into());
     }
@@ -166,12 +166,12 @@ fn summary(expected: &Expected) -> String {
 }
 
 /// The MIG devices of a node in the driver's order.
-pub(super) fn parts(state: &State) -> Vec<Part<'_>> {
+pub(super) fn parts(state: &NodeState) -> Vec<Part<'_>> {
     let mut found = Vec::new();
     for gpu in &state.gpus {
         let model = state.models.get(&gpu.model);
         for mig in &gpu.migs {
-            if let Some(shape) = model.and_then(|model| model.shape(&mig.profile)) {
+            if let Some(shape) = model.and_then(|model| model.find_shape(&mig.profile)) {
                 found.push(Part { gpu, mig, shape });
             }
         }
@@ -180,7 +180,7 @@ pub(super) fn parts(state: &State) -> Vec<Part<'_>> {
 }
 
 /// Why a node cannot be offered with the strategy `single`.
-fn uneven(state: &State, parts: &[Part<'_>]) -> Option<&'static str> {
+fn uneven(state: &NodeState, parts: &[Part<'_>]) -> Option<&'static str> {
     let empty = |gpu: &Gpu| gpu.mig_enabled && gpu.migs.is_empty();
     if state.gpus.iter().any(empty) {
         return Some("has no MIG devices configured");
@@ -196,8 +196,8 @@ fn uneven(state: &State, parts: &[Part<'_>]) -> Option<&'static str> {
 /// The profile that a MIG device counts as with the strategy `mixed`. v0.19.3 takes the first one of
 /// the driver's order that is found anywhere in the device's own: `1g.5gb+me` and `1c.1g.5gb`
 /// count as `1g.5gb`.
-fn kind(state: &State, part: &Part<'_>) -> String {
-    let name = part.mig.name(part.shape);
+fn kind(state: &NodeState, part: &Part<'_>) -> String {
+    let name = part.mig.mig_name(part.shape);
     let model = state.models.get(&part.gpu.model);
     let mut shapes: Vec<_> = model.iter().flat_map(|model| &model.mig).collect();
     shapes.sort_by_key(|shape| shape.profile);

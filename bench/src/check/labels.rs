@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sim::state::{Gpu, Model, State};
+use sim::state::{Gpu, GpuModel, NodeState};
 
 use super::{
     expect::{Part, Strategy, parts},
@@ -18,7 +18,7 @@ pub(crate) type Labels = BTreeMap<String, String>;
 
 /// The labels that must be there. Where cards of several models are on a node upstream lets one of
 /// them speak for all, and which one is chance: one of these sets must be there.
-pub(crate) fn labels(state: &State, strategy: Strategy) -> Vec<Labels> {
+pub(crate) fn labels(state: &NodeState, strategy: Strategy) -> Vec<Labels> {
     let mut common = versions(state);
     common.extend(machine(state));
     if strategy != Strategy::None {
@@ -70,7 +70,7 @@ fn put(labels: &mut Labels, name: &str, value: impl ToString) {
     labels.insert(name.to_owned(), value.to_string());
 }
 
-fn versions(state: &State) -> Labels {
+fn versions(state: &NodeState) -> Labels {
     let mut labels = Labels::new();
     let driver = &state.driver.version;
     let mut parts = driver.split('.');
@@ -97,7 +97,7 @@ fn versions(state: &State) -> Labels {
     labels
 }
 
-fn machine(state: &State) -> Labels {
+fn machine(state: &NodeState) -> Labels {
     let mut labels = Labels::new();
     let product = match sanitised(&state.machine.product) {
         product if product.is_empty() => "unknown".to_owned(),
@@ -122,12 +122,12 @@ fn machine(state: &State) -> Labels {
 }
 
 /// The models of which there are cards.
-fn used(state: &State) -> impl Iterator<Item = &Model> {
+fn used(state: &NodeState) -> impl Iterator<Item = &GpuModel> {
     let models = state.gpus.iter().map(|gpu| &gpu.model);
     models.filter_map(|key| state.models.get(key))
 }
 
-fn mode(state: &State) -> &'static str {
+fn mode(state: &NodeState) -> &'static str {
     if !state.machine.platform.has_bus() {
         return "unknown";
     }
@@ -142,7 +142,7 @@ fn mode(state: &State) -> &'static str {
 
 /// The labels of whole cards, once for each model that may speak. Cards with MIG mode on speak
 /// only where there are no others.
-fn whole(state: &State) -> Vec<Labels> {
+fn whole(state: &NodeState) -> Vec<Labels> {
     let free = state.gpus.iter().any(|gpu| !gpu.mig_enabled);
     let speaks = |gpu: &&Gpu| !(free && gpu.mig_enabled);
     let models: BTreeSet<_> = state
@@ -159,7 +159,7 @@ fn whole(state: &State) -> Vec<Labels> {
     found.collect()
 }
 
-fn card(model: &Model, count: usize, free: bool) -> Labels {
+fn card(model: &GpuModel, count: usize, free: bool) -> Labels {
     let mut labels = Labels::new();
     let (major, minor) = model.compute_capability;
     put(&mut labels, "gpu.product", sanitised(&model.name));
@@ -188,7 +188,7 @@ fn family(major: i32, minor: i32) -> &'static str {
 }
 
 /// What MIG devices add with the strategy `single`.
-fn single(state: &State) -> Labels {
+fn single(state: &NodeState) -> Labels {
     let Some(first) = state.gpus.iter().find(|gpu| gpu.mig_enabled) else {
         return Labels::new();
     };
@@ -201,7 +201,7 @@ fn single(state: &State) -> Labels {
     partition(state, "gpu", &parts)
 }
 
-fn invalid(state: &State, first: &Gpu) -> Labels {
+fn invalid(state: &NodeState, first: &Gpu) -> Labels {
     let mut labels = Labels::new();
     let product = format!("{}-MIG-INVALID", product(state, first));
     put(&mut labels, "gpu.product", product);
@@ -213,7 +213,7 @@ fn invalid(state: &State, first: &Gpu) -> Labels {
 }
 
 /// What MIG devices add with the strategy `mixed`.
-fn mixed(state: &State) -> Labels {
+fn mixed(state: &NodeState) -> Labels {
     let mut kinds: BTreeMap<String, Vec<Part<'_>>> = BTreeMap::new();
     for part in parts(state) {
         kinds.entry(part.name()).or_default().push(part);
@@ -225,7 +225,7 @@ fn mixed(state: &State) -> Labels {
 }
 
 /// The labels of MIG devices that are alike.
-fn partition(state: &State, resource: &str, parts: &[Part<'_>]) -> Labels {
+fn partition(state: &NodeState, resource: &str, parts: &[Part<'_>]) -> Labels {
     let mut labels = Labels::new();
     let Some(part) = parts.first() else {
         return labels;
@@ -254,7 +254,7 @@ fn partition(state: &State, resource: &str, parts: &[Part<'_>]) -> Labels {
     labels
 }
 
-fn product(state: &State, gpu: &Gpu) -> String {
+fn product(state: &NodeState, gpu: &Gpu) -> String {
     let model = state.models.get(&gpu.model);
     model
         .map(|model| sanitised(&model.name))

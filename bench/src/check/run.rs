@@ -51,7 +51,7 @@ pub(crate) async fn plugin(
 fn offers(desk: &Desk) -> anyhow::Result<Seen> {
     let (mut offers, mut sick) = (Offers::new(), Vec::new());
     for registration in desk.kubelet.registrations() {
-        let lists = desk.kubelet.lists(&registration.resource);
+        let lists = desk.kubelet.device_lists(&registration.resource);
         let list = lists.last().context("the list is gone")?;
         let devices = offers.entry(registration.resource).or_default();
         for device in &list.devices {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
-use sim::{Profile, state::State};
+use sim::{NodeProfile, state::NodeState};
 
 use super::node;
 
@@ -162,8 +162,8 @@ impl Case {
     }
 
     /// The node's profile with the layout of this case.
-    pub(crate) fn machine(&self) -> anyhow::Result<Profile> {
-        let mut profile = Profile::named(&self.profile)?;
+    pub(crate) fn machine(&self) -> anyhow::Result<NodeProfile> {
+        let mut profile = NodeProfile::find_profile(&self.profile)?;
         if let Some(layout) = &self.layout {
             let cut = layout.iter().cycle();
             for (card, mig) in profile.gpus.iter_mut().zip(cut) {
@@ -177,14 +177,16 @@ impl Case {
 // === impl Traits ===
 
 impl Traits {
-    fn of(state: &State) -> Self {
+    fn of(state: &NodeState) -> Self {
         let mut alike = BTreeSet::new();
         for gpu in &state.gpus {
             let Some(model) = state.models.get(&gpu.model) else {
                 continue;
             };
             for mig in &gpu.migs {
-                let name = model.shape(&mig.profile).map(|shape| mig.name(shape));
+                let name = model
+                    .find_shape(&mig.profile)
+                    .map(|shape| mig.mig_name(shape));
                 let name = name.unwrap_or_default();
                 let plain = model.mig.iter().map(|shape| &shape.name);
                 for plain in plain.filter(|plain| **plain != name && name.contains(*plain)) {
@@ -241,7 +243,7 @@ impl Line {
         };
         let key = (case.profile.clone(), self.layout.clone());
         if !nodes.contains_key(&key) {
-            let state = case.machine()?.state();
+            let state = case.machine()?.to_state();
             let state = state.with_context(|| format!("{}: no such node", case.name))?;
             nodes.insert(key.clone(), Traits::of(&state));
         }
@@ -276,7 +278,7 @@ mod tests {
 layouts: {half: [[7g.40gb], null]}
 cases: [{name: half, profile: dgx-a100, layout: half}]";
         let cases = Case::parse(yaml).unwrap();
-        let state = cases[0].machine().unwrap().state().unwrap();
+        let state = cases[0].machine().unwrap().to_state().unwrap();
         let enabled: Vec<_> = state.gpus.iter().map(|gpu| gpu.mig_enabled).collect();
         assert_eq!(enabled, [true, false].repeat(4));
     }

@@ -156,7 +156,7 @@ fn furnish(desk: &Desk, case: &Case, launch: &mut Launch) -> anyhow::Result<()> 
 async fn serves(desk: &Desk) -> anyhow::Result<Outcome> {
     let mut resources = BTreeMap::new();
     for registration in desk.kubelet.registrations() {
-        let lists = desk.kubelet.lists(&registration.resource);
+        let lists = desk.kubelet.device_lists(&registration.resource);
         let list = lists.last().context("the list is gone")?;
         let devices = list.devices.iter().map(|d| (d.id.clone(), Device::from(d)));
         let socket = desk.socket(&registration.endpoint);

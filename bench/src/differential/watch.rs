@@ -45,7 +45,7 @@ pub(crate) async fn settle(desk: &Desk, process: &mut Process) -> anyhow::Result
         let registrations = desk.kubelet.registrations();
         let lists = registrations
             .iter()
-            .map(|r| desk.kubelet.lists(&r.resource).len());
+            .map(|r| desk.kubelet.device_lists(&r.resource).len());
         let lists: Vec<_> = lists.collect();
         let now = (registrations.len(), lists.iter().sum());
         if now != seen {

@@ -118,7 +118,7 @@ impl Watched {
             fs_err::write(&file, config)?;
             agent = agent.file("--config", &file);
         }
-        let running = Running::at(desk, &agent, site.node.gpus()?.len()).await?;
+        let running = Running::at(desk, &agent, site.node.list_gpus()?.len()).await?;
         let begun = None;
         Ok(Self { running, begun })
     }
@@ -154,7 +154,7 @@ impl Watched {
         let did = self.did().await?;
         let before = &begun.did;
         let snapshots = did.generation.saturating_sub(before.generation);
-        let lists = self.running.kubelet().lists(RESOURCE).len();
+        let lists = self.running.kubelet().device_lists(RESOURCE).len();
         let seen = Seen {
             snapshots: usize::try_from(snapshots)?,
             plans: (before.plans > 0).then(|| did.plans.saturating_sub(before.plans)),
@@ -171,7 +171,7 @@ impl Watched {
 
     async fn did(&self) -> anyhow::Result<Did> {
         let run = self.running.run();
-        let page = web::client::get(&run.join("ostler/control.sock"), "/v1/devices").await?;
+        let page = web::client::read_page(&run.join("ostler/control.sock"), "/v1/devices").await?;
         // As plain JSON: an older agent has the page, perhaps in another form.
         let page: Value = serde_json::from_slice(&page)?;
         let log = self.running.log();

@@ -32,7 +32,7 @@ pub(super) async fn measure(plugins: &Pair<Launch>, plan: Plan) -> anyhow::Resul
         let site = Site::make(PROFILE)?;
         let running = Running::start(&site, launch).await?;
         let effect = Effect::Fail { code: UNKNOWN };
-        site.node.fault(CALL, None, effect)?;
+        site.node.set_fault(CALL, None, effect)?;
         sleep(SETTLE).await;
         let used = idle::windows(&running, plan.idle / 2).await?;
         site.node.clear_faults(None)?;

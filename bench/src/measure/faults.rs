@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kubelet_api::{HEALTHY, deviceplugin::Device};
-use sim::{Effect, Node, Target, kubelet::Devices};
+use sim::{DeviceTarget, Effect, Node, kubelet::PluginDevices};
 use tokio::time::{Instant, sleep};
 
 use super::{PROFILE, say};
@@ -126,8 +126,8 @@ async fn rounds(
     let mut told = running.as_ref().map(|_| Told::default());
     for round in 0..plan.faults {
         say(&format!("{fault:?}, card {} of {}", round + 1, plan.faults))?;
-        let card = Target::Index(round);
-        let device = &node.gpus()?[round].uuid;
+        let card = DeviceTarget::Index(round);
+        let device = &node.list_gpus()?[round].uuid;
         let pause = STAGGER * u32::try_from(round)?;
         if fault != Fault::Xid {
             sleep(pause).await;
@@ -139,24 +139,24 @@ async fn rounds(
             limit: plan.never,
         };
         match fault {
-            Fault::Xid => node.xid(&card, XID)?,
-            Fault::Lost => node.lose(&card)?,
+            Fault::Xid => node.raise_xid(&card, XID)?,
+            Fault::Lost => node.lose_cards(&card)?,
             Fault::Hung => {
                 let forever = Effect::Hang { millis: None };
-                node.fault(HUNG_CALL, Some(&card), forever)?;
+                node.set_fault(HUNG_CALL, Some(&card), forever)?;
             }
         }
         wait(running, told.each_mut(|told| &mut told.unhealthy), change).await;
         if fault == Fault::Xid {
-            node.lose(&card)?;
+            node.lose_cards(&card)?;
             sleep(RESET + pause).await;
         }
         change.healthy = true;
         change.since = Instant::now();
         match fault {
             // It is away already.
-            Fault::Xid => node.reset(&card, Duration::ZERO)?,
-            Fault::Lost => node.restore(&card)?,
+            Fault::Xid => node.reset_cards(&card, Duration::ZERO)?,
+            Fault::Lost => node.restore_cards(&card)?,
             Fault::Hung => drop(node.clear_faults(None)?),
         }
         wait(running, told.each_mut(|told| &mut told.healthy), change).await;
@@ -217,13 +217,13 @@ impl Change<'_> {
     /// How long it took until the kubelet was told, by the list that told it.
     async fn told(self, running: &Running) -> Option<Duration> {
         let kubelet = running.kubelet();
-        let condition = |devices: &Devices| {
+        let condition = |devices: &PluginDevices| {
             let device = devices.get(self.device);
             device.is_some_and(|device| device.healthy == self.healthy)
         };
-        let waited = kubelet.wait(RESOURCE, condition, self.limit).await;
+        let waited = kubelet.wait_devices(RESOURCE, condition, self.limit).await;
         waited.ok()?;
-        let lists = kubelet.lists(RESOURCE);
+        let lists = kubelet.device_lists(RESOURCE);
         let list = lists.iter().find(|list| {
             let health = |d: &Device| d.id == self.device && (d.health == HEALTHY) == self.healthy;
             list.at >= self.since && list.devices.iter().any(health)

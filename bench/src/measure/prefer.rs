@@ -31,7 +31,7 @@ pub(super) async fn whole(
     plan: Plan,
 ) -> anyhow::Result<Section> {
     let site = Site::make(profile)?;
-    let gpus = site.node.gpus()?.len();
+    let gpus = site.node.list_gpus()?.len();
     say(&format!("GetPreferredAllocation, {gpus} GPUs"))?;
     let ask = async |launch: &Launch| {
         let start = async || Running::start(&site, launch).await;
@@ -49,7 +49,7 @@ pub(super) async fn shared(
     plan: Plan,
 ) -> anyhow::Result<Section> {
     let site = Site::make(profile)?;
-    let gpus = site.node.gpus()?.len();
+    let gpus = site.node.list_gpus()?.len();
     let units = gpus * REPLICAS;
     say(&format!(
         "GetPreferredAllocation, {units} shares of {gpus} GPUs"

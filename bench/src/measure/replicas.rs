@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sim::{Target, kubelet::Devices};
+use sim::{DeviceTarget, kubelet::PluginDevices};
 use tokio::time::sleep;
 
 use super::{
@@ -39,8 +39,8 @@ pub(super) async fn measure(plugins: &Pair<Launch>, plan: Plan) -> anyhow::Resul
     };
     let running = plugins.as_ref().each(start).await?;
     sleep(LISTEN).await;
-    site.node.xid(&Target::Index(0), XID)?;
-    let card = &site.node.gpus()?[0].uuid;
+    site.node.raise_xid(&DeviceTarget::Index(0), XID)?;
+    let card = &site.node.list_gpus()?[0].uuid;
     let count = async |running| match running {
         Some(running) => offered(running, card, plan).await,
         None => Ok(Value::NOT_YET),
@@ -54,15 +54,15 @@ pub(super) async fn measure(plugins: &Pair<Launch>, plan: Plan) -> anyhow::Resul
 #[expect(clippy::cast_precision_loss, reason = "a few shares")]
 async fn offered(running: Running, card: &str, plan: Plan) -> anyhow::Result<Value> {
     let kubelet = running.kubelet();
-    let healthy = |devices: &Devices| {
+    let healthy = |devices: &PluginDevices| {
         let shares = devices.iter().filter(|(id, _)| id.starts_with(card));
         shares.filter(|(_, share)| share.healthy).count()
     };
-    let begun = |devices: &Devices| healthy(devices) < REPLICAS;
-    let value = match kubelet.wait(RESOURCE, begun, plan.never).await {
+    let begun = |devices: &PluginDevices| healthy(devices) < REPLICAS;
+    let value = match kubelet.wait_devices(RESOURCE, begun, plan.never).await {
         Ok(_) => {
             sleep(SETTLE).await;
-            let count = healthy(&kubelet.devices(RESOURCE));
+            let count = healthy(&kubelet.resource_devices(RESOURCE));
             Value::Figures(Figures::one(count as f64, Unit::Count))
         }
         Err(_) => Value::Never {

@@ -36,7 +36,7 @@ pub(super) async fn start(
     launch: &Launch,
     replicas: usize,
 ) -> anyhow::Result<Running> {
-    let units = site.node.gpus()?.len() * replicas;
+    let units = site.node.list_gpus()?.len() * replicas;
     let desk = site.desk().await?;
     let file = desk.folder().join("config.yaml");
     fs_err::write(&file, config(replicas))?;

@@ -23,7 +23,7 @@ pub(super) async fn measure(
     let connect = async |running| Client::connect(running).await;
     let mut clients = running.as_ref().each(connect).await?;
     let mut rows = Vec::new();
-    for size in [1, site.node.gpus()?.len()] {
+    for size in [1, site.node.list_gpus()?.len()] {
         let mut times = clients.as_ref().map(|_| Vec::<Duration>::new());
         for turn in 0..=plan.calls.div_ceil(TURN) {
             for (client, times) in clients.iter_mut().zip(times.iter_mut()) {

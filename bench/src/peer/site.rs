@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use sim::{
-    Node, Profile,
-    kubelet::{Kubelet, Settings},
+    Node, NodeProfile,
+    kubelet::{Kubelet, KubeletSettings},
 };
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -36,16 +36,16 @@ impl Site {
     /// # Errors
     /// If there is no such profile, or a file cannot be written.
     pub(crate) fn make(profile: &str) -> anyhow::Result<Self> {
-        Self::of(&Profile::named(profile)?)
+        Self::of(&NodeProfile::find_profile(profile)?)
     }
 
     /// Makes a node of a profile that may have no name.
     ///
     /// # Errors
     /// If the profile contradicts itself, or a file cannot be written.
-    pub(crate) fn of(profile: &Profile) -> anyhow::Result<Self> {
+    pub(crate) fn of(profile: &NodeProfile) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("bench-").tempdir()?;
-        let node = Node::create(&folder.path().join("node"), profile)?;
+        let node = Node::create_node(&folder.path().join("node"), profile)?;
         Ok(Self { folder, node })
     }
 
@@ -56,10 +56,10 @@ impl Site {
     pub(crate) async fn desk(&self) -> anyhow::Result<Desk> {
         let mut builder = tempfile::Builder::new();
         let folder = builder.prefix("k-").tempdir_in(self.folder.path())?;
-        let namespace = Namespace::of(self.node.dir(), folder.path())?;
-        let mut settings = Settings::new(folder.path().join("plugins"));
+        let namespace = Namespace::of(self.node.node_dir(), folder.path())?;
+        let mut settings = KubeletSettings::new(folder.path().join("plugins"));
         settings.pod_resources = Some(folder.path().join("pods/kubelet.sock"));
-        let kubelet = Kubelet::start(settings).await?;
+        let kubelet = Kubelet::start_kubelet(settings).await?;
         let desk = Desk {
             kubelet,
             namespace,
@@ -86,8 +86,8 @@ impl Desk {
     /// # Errors
     /// If it cannot start.
     pub(crate) async fn restart(&self) -> anyhow::Result<Instant> {
-        fs_err::remove_file(self.kubelet.dir().join(KUBELET_SOCKET))?;
-        self.kubelet.restart().await?;
+        fs_err::remove_file(self.kubelet.plugin_dir().join(KUBELET_SOCKET))?;
+        self.kubelet.restart_kubelet().await?;
         let began = Instant::now();
         self.link()?;
         Ok(began)
@@ -95,7 +95,10 @@ impl Desk {
 
     /// Makes the other name of the kubelet's socket, which appears when the socket does.
     fn link(&self) -> anyhow::Result<()> {
-        fs_err::os::unix::fs::symlink("kubelet.sock", self.kubelet.dir().join(KUBELET_SOCKET))?;
+        fs_err::os::unix::fs::symlink(
+            "kubelet.sock",
+            self.kubelet.plugin_dir().join(KUBELET_SOCKET),
+        )?;
         Ok(())
     }
 
@@ -112,6 +115,6 @@ impl Desk {
 
     /// The socket of a registration, as seen from here.
     pub(crate) fn socket(&self, endpoint: &str) -> PathBuf {
-        self.kubelet.dir().join(endpoint)
+        self.kubelet.plugin_dir().join(endpoint)
     }
 }

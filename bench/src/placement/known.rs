@@ -10,13 +10,13 @@ pub(super) fn choose(matrix: &Matrix, cards: &[usize], size: usize) -> Vec<usize
     }
     let mut best: Option<(u64, Vec<usize>)> = None;
     divisions(cards, size, &mut |division| {
-        let sum = division.iter().map(|set| matrix.sum(set)).sum();
+        let sum = division.iter().map(|set| matrix.sum_of_set(set)).sum();
         if best.as_ref().is_some_and(|(best, _)| sum <= *best) {
             return;
         }
         let full = division.iter().filter(|set| set.len() == size);
         // The last of equal ones, in reverse, is the first.
-        let chosen = full.rev().max_by_key(|set| matrix.sum(set));
+        let chosen = full.rev().max_by_key(|set| matrix.sum_of_set(set));
         best = chosen.map(|set| (sum, set.clone()));
     });
     best.map(|(_, set)| set).unwrap_or_default()

@@ -6,9 +6,9 @@ use anyhow::{Context as _, ensure};
 use config::{Config, NvidiaProbe, Pool};
 use jiff::Timestamp;
 use model::{Entry, Snapshot};
-use nvidia_probe::Nvidia;
+use nvidia_probe::NvmlBackend;
 use pool::Offer;
-use probe::{child::Backend as _, protocol::Configure};
+use probe::{child::ProbeBackend as _, protocol::Configure};
 
 use crate::peer::Site;
 
@@ -16,21 +16,21 @@ use crate::peer::Site;
 pub(super) fn read(profile: &str) -> anyhow::Result<Arc<Snapshot>> {
     let site = Site::make(profile)?;
     let configure = Configure {
-        host_root: site.node.root(),
+        host_root: site.node.host_root(),
         ..Configure::default()
     };
     let section = NvidiaProbe {
-        nvml_library: Some(site.node.library()),
+        nvml_library: Some(site.node.driver_library()),
         ..NvidiaProbe::default()
     };
-    let mut probe = Nvidia::new(&configure, section, Arc::default());
-    let mut report = probe.survey();
-    probe.links(&mut report, true);
+    let mut probe = NvmlBackend::new(&configure, section, Arc::default());
+    let mut report = probe.survey_devices();
+    probe.add_new_links(&mut report, true);
     ensure!(
-        report.devices.len() == site.node.gpus()?.len(),
+        report.devices.len() == site.node.list_gpus()?.len(),
         "the probe does not see all cards of {profile}"
     );
-    let mut snapshot = Snapshot::empty(Timestamp::UNIX_EPOCH);
+    let mut snapshot = Snapshot::empty_at(Timestamp::UNIX_EPOCH);
     snapshot.devices = report.devices.into_iter().map(entry).collect();
     snapshot
         .devices
@@ -42,7 +42,7 @@ pub(super) fn read(profile: &str) -> anyhow::Result<Arc<Snapshot>> {
 pub(super) fn offer(snapshot: &Arc<Snapshot>, pool: Pool) -> anyhow::Result<Arc<Offer>> {
     let mut config = Config::default();
     config.pools.pools = vec![pool];
-    let offers = pool::plan(&config, nvidia_rules::VENDORS, snapshot).offers;
+    let offers = pool::plan_offers(&config, nvidia_rules::VENDORS, snapshot).offers;
     let offer = offers.iter().next().context("the pool offers nothing")?;
     Ok(Arc::clone(offer))
 }

@@ -110,7 +110,7 @@ impl Lane {
         let pool = Pool {
             placement,
             sharing,
-            ..Pool::all("gpu", "nvidia.com/gpu")
+            ..Pool::of_all_devices("gpu", "nvidia.com/gpu")
         };
         let offer = machine::offer(snapshot, pool)?;
         let units = offer.units.iter().map(|unit| unit.id.to_string());

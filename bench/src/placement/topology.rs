@@ -103,16 +103,16 @@ pub(super) fn run(
 
 impl Yard {
     fn new(snapshot: &Arc<Snapshot>) -> anyhow::Result<Self> {
-        let topology = place::Topology::of(snapshot);
-        let matrix = topology.matrix(VENDORS);
+        let topology = place::CardTopology::from_snapshot(snapshot);
+        let matrix = topology.score_matrix(VENDORS);
         let ids = topology.cards.iter().map(|card| card.device.id.to_string());
         let mut best = vec![0; matrix.len() + 1];
         for set in 0..1usize << matrix.len() {
             let set: Vec<usize> = (0..matrix.len()).filter(|at| set >> at & 1 == 1).collect();
-            best[set.len()] = matrix.sum(&set).max(best[set.len()]);
+            best[set.len()] = matrix.sum_of_set(&set).max(best[set.len()]);
         }
         Ok(Self {
-            offer: machine::offer(snapshot, Pool::all("gpu", "nvidia.com/gpu"))?,
+            offer: machine::offer(snapshot, Pool::of_all_devices("gpu", "nvidia.com/gpu"))?,
             ids: ids.collect(),
             matrix,
             best,
@@ -133,7 +133,8 @@ impl Yard {
     /// The score of a set as a part of the best of its size; none for a single card.
     #[expect(clippy::cast_precision_loss, reason = "small scores")]
     fn share(&self, set: &[usize]) -> Option<f64> {
-        (set.len() > 1).then(|| self.matrix.sum(set) as f64 / self.best[set.len()].max(1) as f64)
+        (set.len() > 1)
+            .then(|| self.matrix.sum_of_set(set) as f64 / self.best[set.len()].max(1) as f64)
     }
 }
 
@@ -143,7 +144,11 @@ impl Beside {
     /// Holds a set of ours against what the known search gives when it is asked with these cards.
     fn note(&mut self, yard: &Yard, ours: &[usize], free: &[usize]) {
         let theirs = known::choose(&yard.matrix, free, ours.len());
-        match yard.matrix.sum(ours).cmp(&yard.matrix.sum(&theirs)) {
+        match yard
+            .matrix
+            .sum_of_set(ours)
+            .cmp(&yard.matrix.sum_of_set(&theirs))
+        {
             Ordering::Greater => self.higher += 1,
             Ordering::Equal => self.same += 1,
             Ordering::Less => self.lower += 1,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Devices of the node: a snapshot, and the newest sample of each device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Devices {
+pub struct DevicePage {
     /// Number of the snapshot. Counts up when a device, verdict or backend changes, not with every
     /// sample.
     pub generation: u64,
@@ -32,9 +32,9 @@ pub struct ListedDevice {
     pub telemetry: Option<Telemetry>,
 }
 
-// === impl Devices ===
+// === impl DevicePage ===
 
-impl Devices {
+impl DevicePage {
     /// Builds the page from a snapshot and the newest samples.
     pub fn new(snapshot: &Snapshot, samples: &Samples) -> Self {
         let listed = |entry: &Entry| ListedDevice {
@@ -51,7 +51,7 @@ impl Devices {
     }
 
     /// Returns the device with this id. Costs a binary search.
-    pub fn find(&self, id: &str) -> Option<&ListedDevice> {
+    pub fn find_listed(&self, id: &str) -> Option<&ListedDevice> {
         let found = self
             .devices
             .binary_search_by(|listed| listed.device.id.as_str().cmp(id));
@@ -59,7 +59,7 @@ impl Devices {
     }
 
     /// Returns the snapshot, without the samples.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn to_snapshot(&self) -> Snapshot {
         let entry = |listed: &ListedDevice| Entry {
             device: Arc::clone(&listed.device),
             verdict: listed.verdict.clone(),

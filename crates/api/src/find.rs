@@ -4,16 +4,16 @@ use model::{DeviceId, Snapshot};
 
 /// Reason that a text does not name one device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unnamed {
+pub enum FindError {
     /// No device has this name.
     #[error("no device is called `{text}`")]
-    Nothing {
+    NoDevice {
         /// The text as it was given, without surrounding space.
         text: String,
     },
     /// The text is the beginning of several ids.
     #[error("`{text}` is the beginning of several devices: {}", devices.join(", "))]
-    Several {
+    Ambiguous {
         /// The text as it was given, without surrounding space.
         text: String,
         /// Ids that begin with the text.
@@ -27,10 +27,10 @@ pub enum Unnamed {
 ///
 /// # Errors
 /// If no device matches, or several do.
-pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, Unnamed> {
+pub fn find_device<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, FindError> {
     let text = text.trim();
     let entries = || snapshot.devices.iter();
-    if let Some(entry) = snapshot.find(text) {
+    if let Some(entry) = snapshot.find_entry(text) {
         return Ok(entry);
     }
     if let Ok(index) = text.parse()
@@ -42,7 +42,7 @@ pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, 
     let pci = text.parse().or_else(|_| format!("0000:{text}").parse());
     if let Ok(pci) = pci {
         // A partition has the PCI address of its card.
-        let is_card = |entry: &model::Entry| entry.device.card() == &entry.device.id;
+        let is_card = |entry: &model::Entry| entry.device.card_id() == &entry.device.id;
         let mut there = entries().filter(|entry| entry.device.pci == Some(pci));
         if let Some(entry) = there.find(|entry| is_card(entry)) {
             return Ok(entry);
@@ -56,10 +56,10 @@ pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, 
     let found: Vec<&model::Entry> = entries().filter(begins).collect();
     match found.as_slice() {
         [entry] if !text.is_empty() => Ok(entry),
-        [] => Err(Unnamed::Nothing {
+        [] => Err(FindError::NoDevice {
             text: text.to_owned(),
         }),
-        several => Err(Unnamed::Several {
+        several => Err(FindError::Ambiguous {
             text: text.to_owned(),
             devices: several.iter().map(|e| e.device.id.to_string()).collect(),
         }),
@@ -69,7 +69,7 @@ pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, 
 /// Returns the ids of a device and of the partitions on it.
 pub fn family(snapshot: &Snapshot, device: &DeviceId) -> Vec<DeviceId> {
     let belongs =
-        |entry: &&model::Entry| entry.device.id == *device || entry.device.card() == device;
+        |entry: &&model::Entry| entry.device.id == *device || entry.device.card_id() == device;
     let entries = snapshot.devices.iter().filter(belongs);
     entries.map(|entry| entry.device.id.clone()).collect()
 }
@@ -96,7 +96,7 @@ mod tests {
                 card("GPU-1a3c", "0", "0001:3b:00.0"),
                 card("GPU-9d", "12", "0000:af:00.0"),
             ],
-            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+            ..Snapshot::empty_at(Timestamp::UNIX_EPOCH)
         }
     }
 
@@ -109,7 +109,10 @@ mod tests {
     #[case("af:00.0", "GPU-9d")]
     #[case("gpu-1A2", "GPU-1a2b")]
     fn a_device_is_found_by_what_people_write(#[case] text: &str, #[case] id: &str) {
-        assert_eq!(find(&snapshot(), text).unwrap().device.id.as_str(), id);
+        assert_eq!(
+            find_device(&snapshot(), text).unwrap().device.id.as_str(),
+            id
+        );
     }
 
     #[rstest]
@@ -118,7 +121,7 @@ mod tests {
     #[case("7", "no device is called `7`")]
     #[case("0000:00:00.0", "no device")]
     fn what_names_none_or_several_is_told(#[case] text: &str, #[case] said: &str) {
-        let error = find(&snapshot(), text).unwrap_err().to_string();
+        let error = find_device(&snapshot(), text).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
 }

@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 /// Verdicts of all devices, and their history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Health {
+pub struct HealthPage {
     /// Every device, sorted by id.
-    pub devices: Vec<Judged>,
+    pub devices: Vec<DeviceHealth>,
     /// The last changes of verdicts, the oldest first.
     pub history: Vec<Transition>,
 }
 
 /// A device with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct DeviceHealth {
     /// Id of the device.
     pub device: DeviceId,
     /// Index in the driver's list. Not stable over reboots.
@@ -27,12 +27,12 @@ pub struct Judged {
     pub verdict: Verdict,
     /// Checks that the device does not support, and that are therefore not made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unsupported: Vec<Unsupported>,
+    pub unsupported: Vec<UnsupportedChecks>,
 }
 
 /// Checks of one tier that a device does not support.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unsupported {
+pub struct UnsupportedChecks {
     /// Tier of the checks.
     pub tier: Tier,
     /// Checks, named after the driver's calls.

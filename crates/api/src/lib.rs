@@ -13,13 +13,13 @@ mod status;
 
 pub use self::{
     cdi::{CdiEvidence, CdiFile, CdiLists, CdiStatus},
-    devices::{Devices, ListedDevice},
-    find::{Unnamed, family, find},
-    health::{Health, Judged, Unsupported},
-    order::{Cordon, Done, Release, Uncordon},
-    refusal::Refusal,
+    devices::{DevicePage, ListedDevice},
+    find::{FindError, family, find_device},
+    health::{DeviceHealth, HealthPage, UnsupportedChecks},
+    order::{CordonOrder, OrderDone, ReleaseOrder, UncordonOrder},
+    refusal::OrderRefusal,
     status::{
-        ConfigStatus, HandoverNote, NotOffered, Phase, PoolNote, Resource, StateFile, Status,
+        AgentStatus, ConfigStatus, HandoverNote, NotOffered, Phase, PoolNote, Resource, StateFile,
     },
 };
 
@@ -42,9 +42,9 @@ pub const RESUME: &str = "/v1/resume";
 /// does not serialize to a string.
 ///
 /// ```
-/// assert_eq!(api::word(model::Tier::Working), "working");
+/// assert_eq!(api::serialized_word(model::Tier::Working), "working");
 /// ```
-pub fn word(value: impl serde::Serialize) -> String {
+pub fn serialized_word(value: impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }

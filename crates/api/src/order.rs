@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Body of the action [`CORDON`](crate::CORDON).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cordon {
+pub struct CordonOrder {
     /// UUID or its beginning, index, or PCI address.
     pub device: String,
     /// Reason for the cordon, shown with the verdict. At most 1000 bytes.
@@ -18,7 +18,7 @@ pub struct Cordon {
 /// Body of the action [`UNCORDON`](crate::UNCORDON).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Uncordon {
+pub struct UncordonOrder {
     /// UUID or its beginning, index, or PCI address.
     pub device: String,
 }
@@ -27,7 +27,7 @@ pub struct Uncordon {
 /// or `all` has to be set, not both.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Release {
+pub struct ReleaseOrder {
     /// UUID or its beginning, index, or PCI address of one device; its whole card is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -42,7 +42,7 @@ pub struct Release {
 
 /// Answer to an order that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct OrderDone {
     /// Ids of all devices that the order concerns, partitions included.
     pub devices: Vec<DeviceId>,
     /// Description of the result, for people.
@@ -55,9 +55,9 @@ pub struct Done {
     pub until: Option<Timestamp>,
 }
 
-// === impl Done ===
+// === impl OrderDone ===
 
-impl Done {
+impl OrderDone {
     /// Builds the answer for these devices.
     pub fn new(devices: Vec<DeviceId>, message: String) -> Self {
         Self {

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 /// The reason an order is not carried out.
 ///
 /// ```
-/// let refusal = api::Refusal::wrong("no device is called `9`", "`ostler devices` lists them");
+/// let refusal = api::OrderRefusal::bad_request("no device is called `9`", "`ostler devices` lists them");
 /// assert_eq!(refusal.status, 400);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct OrderRefusal {
     /// Description of the problem, for people.
     pub error: String,
     /// Suggested remedy; absent if there is none.
@@ -20,11 +20,11 @@ pub struct Refusal {
     pub status: u16,
 }
 
-// === impl Refusal ===
+// === impl OrderRefusal ===
 
-impl Refusal {
+impl OrderRefusal {
     /// Builds the refusal of an invalid request: 400 Bad Request.
-    pub fn wrong(error: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn bad_request(error: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             error: error.into(),
             remedy: remedy.into(),
@@ -36,7 +36,7 @@ impl Refusal {
     pub fn hindered(error: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             status: 409,
-            ..Self::wrong(error, remedy)
+            ..Self::bad_request(error, remedy)
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::CdiStatus;
 
 /// State of the agent itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct AgentStatus {
     /// Version of the program.
     pub version: String,
     /// Process id of the agent.
@@ -172,11 +172,11 @@ impl Resource {
 mod tests {
     use super::*;
 
-    fn status() -> Status {
+    fn status() -> AgentStatus {
         let resource: ResourceName = "nvidia.com/gpu".parse().unwrap();
         let mut row = Resource::new(resource.clone());
         row.since = Timestamp::UNIX_EPOCH;
-        Status {
+        AgentStatus {
             version: "0.1.0".to_owned(),
             pid: 42,
             started: Timestamp::UNIX_EPOCH,
@@ -214,7 +214,7 @@ mod tests {
         let mut page = serde_json::to_value(status()).unwrap();
         page["newer"] = true.into();
         page["aside"][0]["newer"] = 1.into();
-        let read: Status = serde_json::from_value(page).unwrap();
+        let read: AgentStatus = serde_json::from_value(page).unwrap();
         assert_eq!(read, status());
     }
 }

@@ -9,8 +9,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::walk::At;
-use crate::{Spec, split_kind};
+use self::walk::SpecCursor;
+use crate::{CdiSpec, split_kind};
 
 // specs-go/version.go of CDI has the same list, in `validSpecVersions`. No runtime was released that
 // reads versions before 0.3.0.
@@ -21,11 +21,11 @@ const VERSIONS: [&str; 8] = [
 
 /// Problem in a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct SpecProblem {
     /// Place, for example `devices[0].containerEdits.mounts[2].hostPath`; empty for the whole spec.
     pub at: String,
     /// Severity of the problem.
-    pub severity: Severity,
+    pub severity: SpecSeverity,
     /// Description, for a person.
     pub text: String,
 }
@@ -33,7 +33,7 @@ pub struct Problem {
 /// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum SpecSeverity {
     /// Container runtimes reject the spec, or containers with its devices do not start.
     Error,
     /// The spec works, but probably not as intended.
@@ -41,14 +41,14 @@ pub enum Severity {
 }
 
 /// Finds all problems of a spec that was read from JSON or YAML. An empty list means a valid spec.
-pub fn check(value: &Value) -> Vec<Problem> {
+pub fn check_spec(value: &Value) -> Vec<SpecProblem> {
     let mut problems = Vec::new();
-    rules::spec(&mut At::root(value, &mut problems));
+    rules::check_root(&mut SpecCursor::at_root(value, &mut problems));
     problems
 }
 
 /// Checks that the declared version has every feature that the spec uses.
-fn version(at: &mut At<'_>, spec: &Value) {
+fn check_version(at: &mut SpecCursor<'_>, spec: &Value) {
     // CDI's own library does the same: specs-go/version.go, `ValidateVersion`.
     let Some(declared) = spec.get("cdiVersion").and_then(Value::as_str) else {
         return;
@@ -56,16 +56,16 @@ fn version(at: &mut At<'_>, spec: &Value) {
     let rank = |version: &str| VERSIONS.iter().position(|known| *known == version);
     let Some(own) = rank(declared.trim_start_matches('v')) else {
         let known = VERSIONS.join(", ");
-        at.error(
+        at.report_error(
             "cdiVersion",
             format!("`{declared}` is no version of CDI: {known}"),
         );
         return;
     };
-    let Ok(typed) = serde_json::from_value::<Spec>(spec.clone()) else {
+    let Ok(typed) = serde_json::from_value::<CdiSpec>(spec.clone()) else {
         return;
     };
-    let mut needed = typed.version();
+    let mut needed = typed.minimum_version();
     if uses(spec, "netDevices") {
         needed = "1.1.0";
     } else if uses(spec, "intelRdt") && rank(needed) < rank("0.7.0") {
@@ -73,7 +73,7 @@ fn version(at: &mut At<'_>, spec: &Value) {
     }
     if rank(needed).is_some_and(|needed| own < needed) {
         let text = format!("the spec uses what CDI has since {needed}, but declares {declared}");
-        at.error("cdiVersion", text);
+        at.report_error("cdiVersion", text);
     }
 }
 
@@ -86,7 +86,7 @@ fn uses(spec: &Value, key: &str) -> bool {
 }
 
 /// Describes the problem of a kind; `None` for a valid kind.
-fn kind(kind: &str) -> Option<String> {
+fn explain_kind(kind: &str) -> Option<String> {
     split_kind(kind).is_none().then(|| {
         format!(
             "`{kind}` is no kind: write vendor/class, each with letters, digits and `_-.`, a letter \
@@ -95,9 +95,9 @@ fn kind(kind: &str) -> Option<String> {
     })
 }
 
-// === impl Problem ===
+// === impl SpecProblem ===
 
-impl fmt::Display for Problem {
+impl fmt::Display for SpecProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at.is_empty() {
             true => f.write_str(&self.text),

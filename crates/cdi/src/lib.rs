@@ -10,11 +10,11 @@ pub mod store;
 mod tidy;
 
 pub use self::{
-    check::{Problem, Severity, check},
+    check::{SpecProblem, SpecSeverity, check_spec},
     name::{Annotation, is_device, is_part, split_kind},
-    runtime::{Evidence, evidence},
-    spec::Spec,
-    store::{InUse, Key, Outcome, Store, Wanted},
+    runtime::{SupportEvidence, find_runtime_support},
+    spec::CdiSpec,
+    store::{InUse, SpecKey, Store, StoreOutcome, WantedFile},
 };
 
 /// Size limit, in bytes, of specs and configs that are read.

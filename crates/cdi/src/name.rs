@@ -17,12 +17,12 @@ pub struct Annotation<'a> {
 impl Annotation<'_> {
     /// Makes the key and the value for the names. The last part of the key is a UUID made from the resource
     /// and the names, so that the same grant has the same key.
-    pub fn of(&self, names: &[String]) -> (String, String) {
+    pub fn key_and_value(&self, names: &[String]) -> (String, String) {
         // The kubelet merges the annotations of all resources of a container, and keeps the first value of a
         // key (pkg/kubelet/cm/devicemanager/pod_devices.go, `deviceRunContainerOptions`). So two resources
         // must not have the same key. NVIDIA's plugin uses a random UUID.
         let value = names.join(",");
-        let unique = uuid(digest(&[self.resource, &value]));
+        let unique = format_uuid(digest_texts(&[self.resource, &value]));
         let Self { prefix, plugin, .. } = self;
         (format!("{prefix}{plugin}{unique}"), value)
     }
@@ -56,7 +56,7 @@ pub fn split_kind(kind: &str) -> Option<(&str, &str)> {
 // The keys made from this hash must be the same in every release, and no attacker gains from a collision. So
 // a hash without secrets and without a dependency is enough.
 /// FNV-1a hash with 128 bits of the texts, each followed by a zero byte.
-fn digest(texts: &[&str]) -> u128 {
+fn digest_texts(texts: &[&str]) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
@@ -66,7 +66,7 @@ fn digest(texts: &[&str]) -> u128 {
 }
 
 /// Makes a UUID of version 8, the version for custom hashes (RFC 9562, 5.8).
-fn uuid(digest: u128) -> String {
+fn format_uuid(digest: u128) -> String {
     const VERSION: u128 = 0xf << 76;
     const VARIANT: u128 = 0b11 << 62;
     let bits = digest & !VERSION & !VARIANT | (8 << 76) | (0b10 << 62);
@@ -92,7 +92,7 @@ mod tests {
             plugin: "nvidia-device-plugin_",
             resource,
         };
-        annotation.of(names)
+        annotation.key_and_value(names)
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         // The published value for the one byte `a`.
         const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
         let with_end = 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964_u128.wrapping_mul(PRIME);
-        assert_eq!(digest(&["a"]), with_end);
+        assert_eq!(digest_texts(&["a"]), with_end);
     }
 
     #[test]

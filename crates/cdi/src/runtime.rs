@@ -18,7 +18,7 @@ use crate::TEXT_LIMIT;
 
 /// Evidence on CDI support of the container runtime or the kubelet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Evidence {
+pub struct SupportEvidence {
     /// True if the program is known to use CDI names or to pass them on.
     pub supported: bool,
     /// Source of the evidence, or the reason why there is none, for an operator.
@@ -35,32 +35,32 @@ struct CdiKeys {
 
 /// Reads the evidence on the container runtime of the host under `root`. The call blocks. It never fails: a file
 /// that cannot be read is no evidence, and the reason says so.
-pub fn evidence(cdi: &Cdi, root: &Path) -> Evidence {
+pub fn find_runtime_support(cdi: &Cdi, root: &Path) -> SupportEvidence {
     match cdi.runtime {
-        RuntimeSupport::Supported => Evidence::new(true, "the config says `supported`"),
-        RuntimeSupport::Unsupported => Evidence::new(false, "the config says `unsupported`"),
+        RuntimeSupport::Supported => SupportEvidence::new(true, "the config says `supported`"),
+        RuntimeSupport::Unsupported => SupportEvidence::new(false, "the config says `unsupported`"),
         RuntimeSupport::Auto => {
             // The runtime's config has paths of the host, without the agent's root.
             let dir = cdi.dir.strip_prefix(root).unwrap_or(&cdi.dir);
-            look(&Path::new("/").join(dir), root)
+            judge_configs(&Path::new("/").join(dir), root)
         }
     }
 }
 
-fn look(dir: &Path, root: &Path) -> Evidence {
+fn judge_configs(dir: &Path, root: &Path) -> SupportEvidence {
     let judged = containerd::PATHS
         .iter()
-        .filter_map(|path| containerd::judge(dir, root, path))
-        .chain(crio::judge(dir, root));
-    let mut found: Vec<Evidence> = judged
-        .map(|judged| judged.unwrap_or_else(|why| Evidence::new(false, why)))
+        .filter_map(|path| containerd::judge_containerd(dir, root, path))
+        .chain(crio::judge_crio(dir, root));
+    let mut found: Vec<SupportEvidence> = judged
+        .map(|judged| judged.unwrap_or_else(|why| SupportEvidence::new(false, why)))
         .collect();
     // If two runtimes are installed, it is unknown which one the kubelet uses. Both must support CDI.
     let against = found.iter().position(|evidence| !evidence.supported);
     match against {
         Some(at) => found.swap_remove(at),
         None => found.pop().unwrap_or_else(|| {
-            Evidence::new(
+            SupportEvidence::new(
                 false,
                 "no config file of containerd or CRI-O is visible under hostRoot; set cdi.runtime \
                  if it is known",
@@ -82,20 +82,20 @@ fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     };
     toml::from_str(&text).map(Some).map_err(|error| {
         // `message` is one line. The error's `Display` adds an excerpt of the file on more lines.
-        let place = error.span().map(|span| line(&text, span.start));
+        let place = error.span().map(|span| line_number(&text, span.start));
         let place = place.map_or(String::new(), |line| format!(" in line {line}"));
         format!("{name} is not understood{place}: {}", error.message())
     })
 }
 
 /// Number of the line at a byte offset, from 1.
-fn line(text: &str, offset: usize) -> usize {
+fn line_number(text: &str, offset: usize) -> usize {
     let before = text.bytes().take(offset);
     1 + before.filter(|byte| *byte == b'\n').count()
 }
 
 /// Lists the files of a folder whose names fit, sorted; none if there is no folder.
-fn files(folder: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+fn list_files(folder: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
     let fitting = entries.filter(|entry| entry.file_name().to_str().is_some_and(&fits));
     let mut paths: Vec<PathBuf> = fitting.map(|entry| entry.path()).collect();
@@ -104,13 +104,13 @@ fn files(folder: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 }
 
 /// Path at which the agent sees an absolute path of the host.
-fn below(root: &Path, path: &Path) -> PathBuf {
+fn path_below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-// === impl Evidence ===
+// === impl SupportEvidence ===
 
-impl Evidence {
+impl SupportEvidence {
     /// Makes evidence with its reason.
     pub fn new(supported: bool, reason: impl Into<String>) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl CdiKeys {
     }
 
     /// Returns evidence against CDI names if the runtime is configured not to read this folder.
-    fn passes_over(&self, dir: &Path, name: &str) -> Option<Evidence> {
+    fn passes_over(&self, dir: &Path, name: &str) -> Option<SupportEvidence> {
         // `/var/run` is a link to `/run` on every host with systemd.
         let short = |path: &str| {
             let path = path.replacen("/var/run/", "/run/", 1);
@@ -141,7 +141,7 @@ impl CdiKeys {
         let is_there = dirs.any(|path| short(path) == own);
         (!is_there).then(|| {
             let dir = dir.display();
-            Evidence::new(
+            SupportEvidence::new(
                 false,
                 format!("cdi_spec_dirs in {name} does not have {dir}"),
             )

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// use rules::{KindEdits, NamedEdits};
 ///
 /// let device = |name: &str| NamedEdits { name: name.to_owned(), ..NamedEdits::default() };
-/// let spec = cdi::Spec::from(KindEdits {
+/// let spec = cdi::CdiSpec::from(KindEdits {
 ///     kind: "example.com/gpu".to_owned(),
 ///     devices: vec![device("b"), device("a")],
 ///     ..KindEdits::default()
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spec {
+pub struct CdiSpec {
     /// Version of CDI that the spec needs, for example `0.5.0`.
     pub cdi_version: String,
     /// Kind of the devices, `vendor/class`.
@@ -37,24 +37,24 @@ pub struct Spec {
     pub container_edits: ContainerEdits,
 }
 
-// === impl Spec ===
+// === impl CdiSpec ===
 
-impl Spec {
+impl CdiSpec {
     /// Class of the devices: the part of the kind after the `/`.
-    pub fn class(&self) -> &str {
+    pub fn kind_class(&self) -> &str {
         self.kind
             .split_once('/')
             .map_or("", |(_vendor, class)| class)
     }
 
     /// Qualified names of the devices, `vendor/class=device`.
-    pub fn names(&self) -> impl Iterator<Item = String> {
+    pub fn qualified_names(&self) -> impl Iterator<Item = String> {
         let devices = self.devices.iter();
         devices.map(|device| format!("{}={}", self.kind, device.name))
     }
 
     /// Finds a device by its name.
-    pub fn device(&self, name: &str) -> Option<&NamedEdits> {
+    pub fn find_device(&self, name: &str) -> Option<&NamedEdits> {
         self.devices.iter().find(|device| device.name == name)
     }
 
@@ -66,7 +66,7 @@ impl Spec {
     }
 
     /// Lowest version of CDI that has every feature that the spec uses.
-    pub fn version(&self) -> &'static str {
+    pub fn minimum_version(&self) -> &'static str {
         // A runtime rejects a spec with a version that it does not know, so the lowest one works with the
         // most runtimes. The rules are those of CDI's specs-go/version.go, `MinimumRequiredVersion`.
         let devices = self.devices.iter().map(|device| &device.container_edits);
@@ -78,7 +78,7 @@ impl Spec {
         let notes = !self.annotations.is_empty() || notes.any(|notes| !notes.is_empty());
         if edits().any(|edits| !edits.groups.is_empty()) {
             "0.7.0"
-        } else if notes || self.class().contains('.') {
+        } else if notes || self.kind_class().contains('.') {
             "0.6.0"
         } else if !self.devices.iter().all(first_is_letter)
             || nodes().any(|node| node.host_path.is_some())
@@ -92,7 +92,7 @@ impl Spec {
     }
 }
 
-impl From<KindEdits> for Spec {
+impl From<KindEdits> for CdiSpec {
     /// Makes a spec in normal form, with the lowest version that has its features.
     fn from(edits: KindEdits) -> Self {
         let spec = Self {
@@ -101,12 +101,12 @@ impl From<KindEdits> for Spec {
             container_edits: edits.container_edits,
             ..Self::default()
         };
-        spec.tidy()
+        spec.into_normal_form()
     }
 }
 
-impl From<Spec> for KindEdits {
-    fn from(spec: Spec) -> Self {
+impl From<CdiSpec> for KindEdits {
+    fn from(spec: CdiSpec) -> Self {
         Self {
             kind: spec.kind,
             devices: spec.devices,

@@ -14,9 +14,9 @@ use std::{
     sync::Arc,
 };
 
-pub use self::key::Key;
-use self::plan::{Found, Plan};
-use crate::{Spec, TEXT_LIMIT};
+pub use self::key::SpecKey;
+use self::plan::{FoundFile, StorePlan};
+use crate::{CdiSpec, TEXT_LIMIT};
 
 /// Spec files in one folder.
 #[derive(Clone, Debug)]
@@ -25,20 +25,20 @@ pub struct Store {
 }
 
 /// Wanted state of the file of each key. The rows of the outcome have the same order.
-pub type Wishes = Vec<(Key, Wanted)>;
+pub type WantedFiles = Vec<(SpecKey, WantedFile)>;
 
 /// Wanted state of the file of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedFile {
     /// The file has this spec.
-    Spec(Arc<Spec>),
+    Spec(Arc<CdiSpec>),
     /// The file has this spec, only for containers that run already. A spec of the kind that another program
     /// wrote is kept as it is.
-    Held(Arc<Spec>),
+    Held(Arc<CdiSpec>),
     /// The file is removed, unless a container was started with a name of it.
-    Nothing,
+    Absent,
     /// The file stays as it is.
-    AsItIs,
+    Unchanged,
 }
 
 /// Names that containers were started with.
@@ -50,9 +50,9 @@ pub enum InUse {
     Unknown,
 }
 
-/// State of the files after [`Store::settle`].
+/// State of the files after [`Store::settle_files`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StoreOutcome {
     /// Qualified names in the specs on the disk.
     pub names: BTreeSet<String>,
     /// One row for each file that exists or is wanted.
@@ -65,7 +65,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStatus {
     /// Key of the file.
-    pub key: Key,
+    pub key: SpecKey,
     /// Path of the file.
     pub path: PathBuf,
     /// Number of names in the file.
@@ -83,33 +83,33 @@ impl Store {
     }
 
     /// Path of the file of a key.
-    pub fn file(&self, key: &Key) -> PathBuf {
+    pub fn file_path(&self, key: &SpecKey) -> PathBuf {
         self.dir.join(key.file_name())
     }
 
     /// Lists the keys of these kinds that have a file, sorted. Keys of claims are among them.
-    pub fn keys(&self, kinds: &[&str]) -> Vec<Key> {
-        let names = self.entries();
-        let keys = names.filter_map(|name| Key::from_file_name(&name, kinds));
-        let keys: BTreeSet<Key> = keys.collect();
+    pub fn keys(&self, kinds: &[&str]) -> Vec<SpecKey> {
+        let names = self.list_file_names();
+        let keys = names.filter_map(|name| SpecKey::from_file_name(&name, kinds));
+        let keys: BTreeSet<SpecKey> = keys.collect();
         keys.into_iter().collect()
     }
 
     /// Reads the specs of these kinds from the disk. Files that are not specs are skipped.
-    pub fn read(&self, kinds: &[&str]) -> Vec<Spec> {
+    pub fn read_specs(&self, kinds: &[&str]) -> Vec<CdiSpec> {
         let keys = self.keys(kinds).into_iter();
-        let found = keys.map(|key| Found::look(&self.file(&key), key.kind()));
+        let found = keys.map(|key| FoundFile::inspect_file(&self.file_path(&key), key.cdi_kind()));
         let ours = found.filter_map(|found| match found {
-            Found::Ours { spec, .. } => Some(Arc::unwrap_or_clone(spec)),
-            Found::Nothing | Found::Foreign(_) => None,
+            FoundFile::Ours { spec, .. } => Some(Arc::unwrap_or_clone(spec)),
+            FoundFile::Nothing | FoundFile::Foreign(_) => None,
         });
         ours.collect()
     }
 
     /// Brings the files into the wanted state. A spec with a name that a container was started with is never
     /// removed. An agent that is killed during the call leaves complete files, and the next call continues.
-    pub fn settle(&self, wishes: &[(Key, Wanted)], in_use: &InUse) -> Outcome {
-        let mut plan = Plan::new(self, wishes, in_use);
+    pub fn settle_files(&self, wishes: &[(SpecKey, WantedFile)], in_use: &InUse) -> StoreOutcome {
+        let mut plan = StorePlan::new(self, wishes, in_use);
         for step in std::mem::take(&mut plan.steps) {
             plan.carry_out(step);
         }
@@ -117,17 +117,17 @@ impl Store {
     }
 
     /// Lists the temporary files that an earlier agent left for these keys.
-    fn drafts<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> Vec<PathBuf> {
+    fn drafts<'a>(&self, keys: impl Iterator<Item = &'a SpecKey>) -> Vec<PathBuf> {
         let begins: Vec<String> = keys
             .map(|key| format!(".{}.tmp-", key.file_name()))
             .collect();
         let is_draft = |name: &String| begins.iter().any(|begin| name.starts_with(begin));
-        let names = self.entries().filter(is_draft);
+        let names = self.list_file_names().filter(is_draft);
         names.map(|name| self.dir.join(name)).collect()
     }
 
     /// File names in the folder. Names that are not UTF-8 are skipped: ours are.
-    fn entries(&self) -> impl Iterator<Item = String> {
+    fn list_file_names(&self) -> impl Iterator<Item = String> {
         let entries = fs_err::read_dir(&self.dir).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok())
     }
@@ -137,25 +137,30 @@ impl Store {
 
 impl InUse {
     /// True if a container may have been started with a name of the spec.
-    pub fn has_any(&self, spec: &Spec) -> bool {
+    pub fn has_any(&self, spec: &CdiSpec) -> bool {
         match self {
-            Self::Names(names) => spec.names().any(|name| names.contains(&name)),
+            Self::Names(names) => spec.qualified_names().any(|name| names.contains(&name)),
             Self::Unknown => true,
         }
     }
 }
 
-// === impl Outcome ===
+// === impl StoreOutcome ===
 
-impl Outcome {
+impl StoreOutcome {
     /// Returns the outcome with the problem that the disk did not answer. All other facts stay.
     #[must_use]
-    pub fn with_problem(mut self, dir: &Path, wishes: &[(Key, Wanted)], problem: String) -> Self {
+    pub fn with_problem(
+        mut self,
+        dir: &Path,
+        wishes: &[(SpecKey, WantedFile)],
+        problem: String,
+    ) -> Self {
         // The problem is in the row of the first file only, so that it is reported once.
         if self.files.is_empty() {
             let first = wishes.first().map(|(key, _)| FileStatus {
                 key: key.clone(),
-                path: Store::new(dir).file(key),
+                path: Store::new(dir).file_path(key),
                 names: 0,
                 problem: None,
             });
@@ -169,9 +174,9 @@ impl Outcome {
     }
 
     /// Reason why the file of a kind is not in the wanted state.
-    pub fn problem(&self, kind: &str) -> Option<&str> {
+    pub fn find_problem(&self, kind: &str) -> Option<&str> {
         let mut files = self.files.iter();
-        let file = files.find(|file| file.key.kind() == kind || self.late)?;
+        let file = files.find(|file| file.key.cdi_kind() == kind || self.late)?;
         file.problem.as_deref()
     }
 }

@@ -3,14 +3,14 @@
 
 use rules::{ContainerEdits, Mount};
 
-use super::Spec;
+use super::CdiSpec;
 
-// === impl Spec ===
+// === impl CdiSpec ===
 
-impl Spec {
+impl CdiSpec {
     /// Sorts the spec, removes duplicates and removes from each device the common edits. Sets the version.
     #[must_use]
-    pub(crate) fn tidy(mut self) -> Self {
+    pub(crate) fn into_normal_form(mut self) -> Self {
         // The order must not depend on the order of the probe's report: an equal spec is not written
         // again, and a runtime does not reload it.
         tidy_edits(&mut self.container_edits);
@@ -21,7 +21,7 @@ impl Spec {
         self.devices.sort_by(|a, b| a.name.cmp(&b.name));
         self.devices
             .dedup_by(|later, first| later.name == first.name);
-        self.version().clone_into(&mut self.cdi_version);
+        self.minimum_version().clone_into(&mut self.cdi_version);
         self
     }
 }
@@ -46,7 +46,7 @@ fn subtract(edits: &mut ContainerEdits, common: &ContainerEdits) {
 fn tidy_edits(edits: &mut ContainerEdits) {
     edits
         .device_nodes
-        .sort_by(|a, b| order(&a.path).cmp(&order(&b.path)));
+        .sort_by(|a, b| path_order(&a.path).cmp(&path_order(&b.path)));
     edits
         .device_nodes
         .dedup_by(|later, first| later.path == first.path);
@@ -73,7 +73,7 @@ fn tidy_edits(edits: &mut ContainerEdits) {
 
 /// Sort key of a path: folders come before their contents, then by name. A mount must not hide one
 /// below it.
-fn order(path: &str) -> (usize, &str) {
+fn path_order(path: &str) -> (usize, &str) {
     (depth(path), path)
 }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 #[cfg(feature = "acme")]
 pub use self::acme::{AcmeBackend, AcmeHalves};
-pub(crate) use self::nvidia::{MPS_CLIENT_LIMIT, prefix, relative};
+pub(crate) use self::nvidia::{MPS_CLIENT_LIMIT, check_annotation_prefix, relative};
 pub use self::{
     exec::ExecBackend,
     nvidia::{
@@ -27,7 +27,7 @@ pub use self::{
 };
 use crate::{
     Pool,
-    source::{At, Section},
+    source::{Section, SectionReader},
 };
 
 /// Settings of each vendor's probe, and rules for its devices.
@@ -54,11 +54,11 @@ pub struct BackendOverrides {
 // === impl Backends ===
 
 impl Section for Backends {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.section("nvidia", &mut self.nvidia);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_section("nvidia", &mut self.nvidia);
         #[cfg(feature = "acme")]
-        at.section("acme", &mut self.acme);
-        self.programs = at.rest(exec::check_name);
+        at.set_section("acme", &mut self.acme);
+        self.programs = at.take_named_sections(exec::check_name);
     }
 }
 
@@ -76,8 +76,8 @@ impl Backends {
     }
 
     /// Returns the pools of a node whose config has none: the default pools of each vendor.
-    pub fn pools(&self) -> Vec<Pool> {
-        self.nvidia.pools()
+    pub fn default_pools(&self) -> Vec<Pool> {
+        self.nvidia.nvidia_pools()
     }
 }
 
@@ -85,12 +85,16 @@ impl Backends {
 
 impl BackendOverrides {
     /// Sets every value in the config, and calls `said` with its key, its flag and the value.
-    pub(crate) fn apply(self, backends: &mut Backends, said: &mut impl FnMut(&str, &str, &Path)) {
-        self.nvidia.apply(&mut backends.nvidia, said);
+    pub(crate) fn apply_to_backends(
+        self,
+        backends: &mut Backends,
+        said: &mut impl FnMut(&str, &str, &Path),
+    ) {
+        self.nvidia.apply_to_nvidia(&mut backends.nvidia, said);
     }
 }
 
 /// Checks a pool by the rules of each vendor.
-pub(crate) fn check_pool(pool: &Pool, at: &mut At<'_>) {
+pub(crate) fn check_pool(pool: &Pool, at: &mut SectionReader<'_>) {
     nvidia::check_mps(pool, at);
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Config,
-    source::{At, Section, Word},
+    source::{Section, SectionReader, Word},
 };
 
 /// Settings of CDI specs.
@@ -36,9 +36,9 @@ pub enum RuntimeSupport {
 // === impl Cdi ===
 
 impl Section for Cdi {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("dir", &mut self.dir);
-        at.set("runtime", &mut self.runtime);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("dir", &mut self.dir);
+        at.set_option("runtime", &mut self.runtime);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Problems, nvidia, source::SIZE_LIMIT};
+use crate::{ConfigProblems, nvidia, source::SIZE_LIMIT};
 
 /// Reason why a config cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// At least one value is wrong. Has every error and every warning, in the order of the file.
     #[error("{0}")]
-    Invalid(Problems),
+    Invalid(ConfigProblems),
     /// A flag or variable of NVIDIA's device plugin is wrong.
     #[error(transparent)]
     Flags(#[from] nvidia::FlagError),
@@ -40,7 +40,7 @@ pub enum Error {
 
 impl Error {
     /// Returns every problem with its place. Empty unless the error is [`Error::Invalid`].
-    pub fn problems(&self) -> &[crate::Problem] {
+    pub fn problems(&self) -> &[crate::ConfigProblem] {
         match self {
             Self::Invalid(problems) => &problems.0,
             _ => &[],

@@ -4,24 +4,24 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Config, Origin, Resolved};
+use crate::{Config, Resolved, ValueOrigin};
 
 /// One effective value with its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct ConfigRow {
     /// Key in `ostler.yaml`, e.g. `pools[0].sharing.replicas`.
     pub key: String,
     /// Value as JSON; `null` where nothing is set.
     pub value: Value,
     /// Source of the value. A list or map without an origin of its own has that of its parent.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 // === impl Resolved ===
 
 impl Resolved {
     /// Returns every value with its origin. A list is one value, except for the list of pools.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn list_values(&self) -> Vec<ConfigRow> {
         let mut rows = Vec::new();
         self.collect("", &self.config.to_value(), &mut rows);
         rows
@@ -31,15 +31,15 @@ impl Resolved {
     /// has a comment with its origin.
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
-        self.write("", &self.config.to_value(), 0, &mut text);
+        self.write_section("", &self.config.to_value(), 0, &mut text);
         text
     }
 
-    fn collect(&self, path: &str, value: &Value, rows: &mut Vec<Row>) {
-        for (key, value) in children(path, value) {
-            match children(&key, value).is_empty() {
-                true => rows.push(Row {
-                    origin: self.origins.of(&key),
+    fn collect(&self, path: &str, value: &Value, rows: &mut Vec<ConfigRow>) {
+        for (key, value) in list_children(path, value) {
+            match list_children(&key, value).is_empty() {
+                true => rows.push(ConfigRow {
+                    origin: self.origins.find_origin(&key),
                     value: value.clone(),
                     key,
                 }),
@@ -48,9 +48,9 @@ impl Resolved {
         }
     }
 
-    fn write(&self, path: &str, value: &Value, depth: usize, text: &mut String) {
+    fn write_section(&self, path: &str, value: &Value, depth: usize, text: &mut String) {
         let indent = "  ".repeat(depth);
-        for (n, (key, value)) in children(path, value).into_iter().enumerate() {
+        for (n, (key, value)) in list_children(path, value).into_iter().enumerate() {
             // Not the text after the last dot: a name, e.g. of a condition, can have dots.
             let name = key.strip_prefix(path).unwrap_or(&key);
             let name = key_text(name.strip_prefix('.').unwrap_or(name));
@@ -61,27 +61,27 @@ impl Resolved {
                 false => indent.clone(),
             };
             if key.ends_with(']') {
-                self.write(&key, value, depth + 1, text);
-            } else if children(&key, value).is_empty() {
+                self.write_section(&key, value, depth + 1, text);
+            } else if list_children(&key, value).is_empty() {
                 *text += &format!("{lead}{name}: {}", inline(value));
-                match self.origins.of(&key) {
-                    Origin::Default => {}
+                match self.origins.find_origin(&key) {
+                    ValueOrigin::Default => {}
                     origin => *text += &format!("  # {origin}"),
                 }
                 text.push('\n');
             } else {
                 *text += &format!("{lead}{name}:\n");
-                self.write(&key, value, depth + 1, text);
+                self.write_section(&key, value, depth + 1, text);
             }
         }
     }
 }
 
-// === impl Row ===
+// === impl ConfigRow ===
 
-impl Row {
+impl ConfigRow {
     /// Returns the value on one line, `-` where nothing is set.
-    pub fn text(&self) -> String {
+    pub fn show_value(&self) -> String {
         match &self.value {
             Value::Null => "-".to_owned(),
             value => inline(value),
@@ -100,7 +100,7 @@ impl Config {
 
 /// Returns the values that get lines of their own: the keys of a map, and the items of the list of
 /// pools.
-fn children<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
+fn list_children<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
     match value {
         Value::Object(map) => {
             let key = |name: &String| match path.is_empty() {

@@ -12,7 +12,9 @@ use crate::{
     Period, Thresholds,
     period::PeriodOrOff,
     schema::OneOrMany,
-    source::{At, FromNode, Item, Notes, Section, Word, command, number},
+    source::{
+        FileItem, FromNode, ReadNotes, Section, SectionReader, Word, number_within, read_command,
+    },
 };
 
 /// Longest command for deep checks, in bytes.
@@ -128,25 +130,29 @@ pub enum UnknownAs {
 // === impl Health ===
 
 impl Section for Health {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("unansweredGrace", &mut self.unanswered_grace);
-        at.set("goneGrace", &mut self.gone_grace);
-        at.set("unknown", &mut self.unknown);
-        at.set("onMonitorLoss", &mut self.on_monitor_loss);
-        at.set("monitorLossGrace", &mut self.monitor_loss_grace);
-        at.set("holdDown", &mut self.hold_down);
-        at.set("holdDownLimit", &mut self.hold_down_limit);
-        at.set("holdDownMemory", &mut self.hold_down_memory);
-        at.set_by("passes", &mut self.passes, number(1..=100));
-        at.set("residueHold", &mut self.residue_hold);
-        self.periods.read(at);
-        at.set_by("deepCommand", &mut self.deep_command, command);
-        at.set("deepLimit", &mut self.deep_limit);
-        at.set("eventWarning", &mut self.event_warning);
-        at.section("weights", &mut self.weights);
-        at.section("thresholds", &mut self.thresholds);
-        at.set_by("stateFile", &mut self.state_file, PathOrOff::read);
-        self.check(at);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("unansweredGrace", &mut self.unanswered_grace);
+        at.set_option("goneGrace", &mut self.gone_grace);
+        at.set_option("unknown", &mut self.unknown);
+        at.set_option("onMonitorLoss", &mut self.on_monitor_loss);
+        at.set_option("monitorLossGrace", &mut self.monitor_loss_grace);
+        at.set_option("holdDown", &mut self.hold_down);
+        at.set_option("holdDownLimit", &mut self.hold_down_limit);
+        at.set_option("holdDownMemory", &mut self.hold_down_memory);
+        at.set_by("passes", &mut self.passes, number_within(1..=100));
+        at.set_option("residueHold", &mut self.residue_hold);
+        self.periods.read_options(at);
+        at.set_by("deepCommand", &mut self.deep_command, read_command);
+        at.set_option("deepLimit", &mut self.deep_limit);
+        at.set_option("eventWarning", &mut self.event_warning);
+        at.set_section("weights", &mut self.weights);
+        at.set_section("thresholds", &mut self.thresholds);
+        at.set_by(
+            "stateFile",
+            &mut self.state_file,
+            PathOrOff::read_path_or_off,
+        );
+        self.check_options(at);
     }
 }
 
@@ -154,27 +160,29 @@ impl Health {
     /// Name of the state file in the kubelet's device plugin folder.
     pub const STATE_FILE: &str = "ostler-state.json";
 
-    fn check(&self, at: &mut At<'_>) {
+    fn check_options(&self, at: &mut SectionReader<'_>) {
         let least = Period::from(self.hold_down);
-        if at.place("holdDownLimit").is_some() && least.get() > self.hold_down_limit {
+        if at.option_place("holdDownLimit").is_some() && least.as_duration() > self.hold_down_limit
+        {
             let message =
                 format!("it is shorter than `holdDown`, which it limits and which is {least}");
             let help = "write a longer time, or a shorter `holdDown`";
-            at.error("holdDownLimit", message, help);
+            at.note_option_error("holdDownLimit", message, help);
         }
         let length: usize = self.deep_command.iter().map(String::len).sum();
         if length > COMMAND_LIMIT {
             let message = format!("the command has {length} bytes, and may have {COMMAND_LIMIT}");
-            at.error("deepCommand", message, "put it into a file, and name that");
+            at.note_option_error("deepCommand", message, "put it into a file, and name that");
         }
         // Without a command the options of the tier have no effect. Probably the command was
         // forgotten.
         let runs = self.periods.deep.is_some();
         for (key, counts) in [("deep", runs), ("deepLimit", true)] {
-            if counts && at.place(key).is_some() && at.place("deepCommand").is_none() {
+            if counts && at.option_place(key).is_some() && at.option_place("deepCommand").is_none()
+            {
                 let message = "the tier runs a command of yours, and none is named";
                 let help = "write `deepCommand: [PROGRAM, ARGUMENT]`, or remove this";
-                at.error(key, message, help);
+                at.note_option_error(key, message, help);
             }
         }
     }
@@ -208,7 +216,7 @@ impl Default for Health {
 // === impl PathOrOff ===
 
 impl PathOrOff {
-    fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Option<PathBuf>> {
+    fn read_path_or_off(item: &FileItem<'_>, notes: &mut ReadNotes) -> Option<Option<PathBuf>> {
         let path = PathBuf::from_node(item, notes)?;
         Some((path.as_os_str() != "off").then_some(path))
     }
@@ -224,11 +232,19 @@ impl PathOrOff {
 // === impl Periods ===
 
 impl Section for Periods {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set_by("working", &mut self.working, PeriodOrOff::read);
-        at.set_by("performing", &mut self.performing, PeriodOrOff::read);
-        at.set_by("trend", &mut self.trend, PeriodOrOff::read);
-        at.set_by("deep", &mut self.deep, PeriodOrOff::read);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_by(
+            "working",
+            &mut self.working,
+            PeriodOrOff::read_period_or_off,
+        );
+        at.set_by(
+            "performing",
+            &mut self.performing,
+            PeriodOrOff::read_period_or_off,
+        );
+        at.set_by("trend", &mut self.trend, PeriodOrOff::read_period_or_off);
+        at.set_by("deep", &mut self.deep, PeriodOrOff::read_period_or_off);
     }
 }
 

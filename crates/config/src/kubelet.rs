@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     Config,
-    source::{At, Section},
+    source::{Section, SectionReader},
 };
 
 /// Length of the shortest form of a socket's name: prefix, hash of the resource name, nonce, and a
@@ -31,14 +31,14 @@ pub struct Kubelet {
 // === impl Kubelet ===
 
 impl Section for Kubelet {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("dir", &mut self.dir);
-        at.set("podResourcesSocket", &mut self.pod_resources_socket);
-        at.set("register", &mut self.register);
-        if at.place("dir").is_some()
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("dir", &mut self.dir);
+        at.set_option("podResourcesSocket", &mut self.pod_resources_socket);
+        at.set_option("register", &mut self.register);
+        if at.option_place("dir").is_some()
             && let Some((message, help)) = self.lacks_room()
         {
-            at.error("dir", message, help);
+            at.note_option_error("dir", message, help);
         }
     }
 }

@@ -12,11 +12,13 @@ mod validate;
 
 pub use self::{
     file::{
-        File, FlagsSection, GfdFlags, Imex, NamedPattern, PluginFlags, SleepInterval, is_v1, load,
-        parse,
+        FlagsSection, GfdFlags, ImexSection, NamedPattern, PluginFlags, SleepInterval, V1File,
+        is_v1, load_v1, parse_v1,
     },
-    flags::{Call, FlagError, Flags},
+    flags::{FlagError, GivenFlags, Invocation},
     help::help,
-    sharing::{DeviceRef, Devices, Replicated, ReplicatedResource, ResourceName},
-    translate::{config, resolve},
+    sharing::{
+        DeviceRef, NvidiaResourceName, ReplicatedResource, ReplicatedResources, SharedDevices,
+    },
+    translate::{translate_file, translate_flags},
 };

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::source::{Item, Notes, parsed};
+use crate::source::{FileItem, ReadNotes, parsed_text};
 
 /// Shortest time that an option takes.
 const LEAST: Duration = Duration::from_millis(1);
@@ -32,16 +32,21 @@ impl FromStr for PeriodOrOff {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.trim() {
             "off" => Ok(Self(None)),
-            text => text.parse().map(|period: Period| Self(Some(period.get()))),
+            text => text
+                .parse()
+                .map(|period: Period| Self(Some(period.as_duration()))),
         }
     }
 }
 
 impl PeriodOrOff {
     /// Reads a length of time, or `off`.
-    pub(crate) fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Option<Duration>> {
+    pub(crate) fn read_period_or_off(
+        item: &FileItem<'_>,
+        notes: &mut ReadNotes,
+    ) -> Option<Option<Duration>> {
         let help = "write a number and a unit, e.g. 60s, 5m, or off";
-        parsed(help)(item, notes).map(|Self(length)| length)
+        parsed_text(help)(item, notes).map(|Self(length)| length)
     }
 
     /// Serializes a length of time, or `off`; for `#[serde(with = "PeriodOrOff")]`.
@@ -66,7 +71,7 @@ impl fmt::Display for PeriodOrOff {
 
 impl Period {
     /// Returns the length.
-    pub fn get(self) -> Duration {
+    pub fn as_duration(self) -> Duration {
         self.0
     }
 
@@ -85,7 +90,7 @@ impl Period {
     ) -> Result<Duration, D::Error> {
         let text = String::deserialize(deserializer)?;
         let period: Self = text.parse().map_err(de::Error::custom)?;
-        Ok(period.get())
+        Ok(period.as_duration())
     }
 }
 
@@ -141,7 +146,7 @@ mod tests {
     #[case(" 2s ", 2_000)]
     fn reads_what_people_write(#[case] text: &str, #[case] millis: u64) {
         let period: Period = text.parse().unwrap();
-        assert_eq!(period.get(), Duration::from_millis(millis));
+        assert_eq!(period.as_duration(), Duration::from_millis(millis));
         assert_eq!(period.to_string().parse(), Ok(period));
     }
 

@@ -24,7 +24,7 @@ pub use self::{
 use crate::{
     Backends, PreStart, PreStartMode,
     schema::{OneOrMany, WordOr},
-    source::{At, Section, number},
+    source::{Section, SectionReader, number_within},
 };
 
 /// Every pool of the node, and the selectors that hold for all of them.
@@ -91,7 +91,7 @@ impl Default for Pools {
         Self {
             include: Vec::new(),
             exclude: Vec::new(),
-            pools: Backends::default().pools(),
+            pools: Backends::default().default_pools(),
         }
     }
 }
@@ -99,24 +99,29 @@ impl Default for Pools {
 impl Pools {
     /// Reads the pools, each over the handover of the file. A file without pools gets those of the
     /// backends.
-    pub(crate) fn read(&mut self, backends: &Backends, handover: &Handover, at: &mut At<'_>) {
-        at.set("include", &mut self.include);
-        at.set("exclude", &mut self.exclude);
+    pub(crate) fn read_pools(
+        &mut self,
+        backends: &Backends,
+        handover: &Handover,
+        at: &mut SectionReader<'_>,
+    ) {
+        at.set_option("include", &mut self.include);
+        at.set_option("exclude", &mut self.exclude);
         // `pools: []` is the clear way to offer nothing. An empty selector is most often a mistake.
         if self.exclude.contains(&Selector::default()) {
             let help = "say which devices, or write `pools: []` to offer nothing";
-            at.error("exclude", "an empty selector excludes every device", help);
+            at.note_option_error("exclude", "an empty selector excludes every device", help);
         }
         let defaults = Pool {
             handover: handover.clone(),
-            ..Pool::all("", "")
+            ..Pool::of_all_devices("", "")
         };
         if let Some(pools) = at.sections("pools", &defaults) {
             self.pools = pools;
-            check::pools(&self.pools, at);
+            check::check_pools(&self.pools, at);
             return;
         }
-        self.pools = backends.pools();
+        self.pools = backends.default_pools();
         for pool in &mut self.pools {
             pool.handover.clone_from(handover);
         }
@@ -132,12 +137,12 @@ impl Pools {
 // === impl Pool ===
 
 impl Section for Pool {
-    fn read(&mut self, at: &mut At<'_>) {
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
         at.require("name", &mut self.name, "every pool needs a name of its own");
-        at.set("select", &mut self.selectors);
-        at.set("reserved", &mut self.reserved);
+        at.set_option("select", &mut self.selectors);
+        at.set_option("reserved", &mut self.reserved);
         at.set_by("limit", &mut self.limit, |item, notes| {
-            number(1..=u32::MAX)(item, notes).map(Some)
+            number_within(1..=u32::MAX)(item, notes).map(Some)
         });
         let help = "name the resource, e.g. `resource: example.com/gpu`";
         at.require("resource", &mut self.resource, help);
@@ -150,11 +155,11 @@ impl Section for Pool {
         // The word has no place for weights; the map reports the same error itself.
         if word && self.placement.policy == Policy::Weighted {
             let (message, help) = (Placement::LACKS_WEIGHTS, Placement::ADD_WEIGHTS);
-            at.error("placement.policy", message, help);
+            at.note_option_error("placement.policy", message, help);
         }
-        at.section("handover", &mut self.handover);
-        self.pre_start.read(at);
-        check::pool(self, at);
+        at.set_section("handover", &mut self.handover);
+        self.pre_start.read_options(at);
+        check::check_pool_options(self, at);
     }
 }
 
@@ -165,9 +170,9 @@ impl Pool {
     /// use config::{Config, Pool};
     ///
     /// let mut config = Config::default();
-    /// config.pools.pools = vec![Pool::all("gpu", "example.com/gpu")];
+    /// config.pools.pools = vec![Pool::of_all_devices("gpu", "example.com/gpu")];
     /// ```
-    pub fn all(name: &str, resource: &str) -> Self {
+    pub fn of_all_devices(name: &str, resource: &str) -> Self {
         Self {
             name: name.to_owned(),
             selectors: Vec::new(),
@@ -192,7 +197,7 @@ impl From<String> for Template {
 
 impl Template {
     /// Returns the resource name of a template without placeholders. `None` for any other.
-    pub fn plain(&self) -> Option<ResourceName> {
+    pub fn as_resource_name(&self) -> Option<ResourceName> {
         self.0.parse().ok()
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Period,
     schema::OneOrMany,
-    source::{At, Section, Word, command},
+    source::{Section, SectionReader, Word, read_command},
 };
 
 /// Action before a container starts on a device.
@@ -50,10 +50,10 @@ pub enum PreStartMode {
 // === impl PreStart ===
 
 impl Section for PreStart {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("preStart", &mut self.mode);
-        at.set_by("preStartCommand", &mut self.command, command);
-        at.set("preStartLimit", &mut self.limit);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("preStart", &mut self.mode);
+        at.set_by("preStartCommand", &mut self.command, read_command);
+        at.set_option("preStartLimit", &mut self.limit);
         self.check_command(at);
         self.check_limit(at);
     }
@@ -66,26 +66,26 @@ impl PreStart {
     // preStartContainer). The other 5 s are for the agent's answer.
     pub const MOST: Duration = Duration::from_secs(25);
 
-    fn check_command(&self, at: &mut At<'_>) {
+    fn check_command(&self, at: &mut SectionReader<'_>) {
         if self.mode == PreStartMode::Exec && self.command.is_empty() {
             let message = "`preStartCommand` is missing: this runs a command of yours";
             let help = "write it, e.g. `preStartCommand: prepare-gpu $OSTLER_DEVICE_PCI`";
-            at.error("preStart", message, help);
-        } else if !self.mode.runs() && at.place("preStartCommand").is_some() {
+            at.note_option_error("preStart", message, help);
+        } else if !self.mode.runs() && at.option_place("preStartCommand").is_some() {
             let message = "no command is run with this `preStart`";
             let help = "write `preStart: exec`, or remove the command";
-            at.error("preStartCommand", message, help);
+            at.note_option_error("preStartCommand", message, help);
         }
     }
 
-    fn check_limit(&self, at: &mut At<'_>) {
+    fn check_limit(&self, at: &mut SectionReader<'_>) {
         if self.limit > Self::MOST {
             let message = "the kubelet waits for 30 s and no longer";
-            at.error("preStartLimit", message, "write at most 25s");
+            at.note_option_error("preStartLimit", message, "write at most 25s");
         } else if self.mode == PreStartMode::Off && self.limit != Self::MOST {
             let message = "nothing is done that it could limit";
             let help = "write `preStart: wait`, or remove it";
-            at.error("preStartLimit", message, help);
+            at.note_option_error("preStartLimit", message, help);
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     Period,
-    source::{At, Section},
+    source::{Section, SectionReader},
 };
 
 /// Period and time limits of every probe.
@@ -31,11 +31,11 @@ pub struct Probe {
 // === impl Probe ===
 
 impl Section for Probe {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("period", &mut self.period);
-        at.set("callLimit", &mut self.call_limit);
-        at.set("driverCallLimit", &mut self.driver_call_limit);
-        at.set("retryPause", &mut self.retry_pause);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("period", &mut self.period);
+        at.set_option("callLimit", &mut self.call_limit);
+        at.set_option("driverCallLimit", &mut self.driver_call_limit);
+        at.set_option("retryPause", &mut self.retry_pause);
     }
 }
 

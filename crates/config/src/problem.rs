@@ -10,7 +10,7 @@ const LINE_LIMIT: usize = 100;
 /// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "source", rename_all = "lowercase")]
-pub enum Origin {
+pub enum ValueOrigin {
     /// No file, flag or variable sets the value.
     Default,
     /// A flag.
@@ -37,7 +37,7 @@ pub enum Origin {
 /// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// The config cannot be used.
     Error,
     /// The config can be used, but has a probable mistake.
@@ -46,11 +46,11 @@ pub enum Severity {
 
 /// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// Error or warning.
-    pub severity: Severity,
-    /// Place in the file, or the flag or variable. [`Origin::Default`] if none of them is known.
-    pub at: Origin,
+    pub severity: ProblemSeverity,
+    /// Place in the file, or the flag or variable. [`ValueOrigin::Default`] if none of them is known.
+    pub at: ValueOrigin,
     /// Key, e.g. `pools[0].sharing.replicas`. Empty for the file as a whole and for a flag.
     pub key: String,
     /// Description of the problem, without a full stop.
@@ -75,24 +75,24 @@ pub struct Snippet {
 
 /// All problems of a config, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
-// === impl Origin ===
+// === impl ValueOrigin ===
 
-impl Origin {
+impl ValueOrigin {
     /// Makes the origin of a flag from its name without dashes.
-    pub fn flag(name: &str) -> Self {
+    pub fn of_flag(name: &str) -> Self {
         let name = format!("--{name}");
         Self::Flag { name }
     }
 
     /// Makes the origin of a variable from its name.
-    pub fn variable(name: impl Into<String>) -> Self {
+    pub fn of_variable(name: impl Into<String>) -> Self {
         Self::Variable { name: name.into() }
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -103,42 +103,42 @@ impl fmt::Display for Origin {
     }
 }
 
-// === impl Problem ===
+// === impl ConfigProblem ===
 
-impl Problem {
+impl ConfigProblem {
     /// Returns true if the config cannot be used.
     pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
+        self.severity == ProblemSeverity::Error
     }
 
     /// Returns line and column, by which problems are sorted. Flags and variables come first.
-    pub(crate) fn position(&self) -> (usize, usize) {
+    pub(crate) fn sort_key(&self) -> (usize, usize) {
         match self.at {
-            Origin::File { line, column, .. } => (line, column),
+            ValueOrigin::File { line, column, .. } => (line, column),
             _ => (0, 0),
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     /// Writes `file:line:column: key: message`, then the line with the place marked, then the
     /// remedy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.at {
-            Origin::Default => {}
-            Origin::File { path, line, column } => {
+            ValueOrigin::Default => {}
+            ValueOrigin::File { path, line, column } => {
                 write!(f, "{}:{line}:{column}: ", path.display())?;
             }
             other => write!(f, "{other}: ")?,
         }
-        if self.severity == Severity::Warning {
+        if self.severity == ProblemSeverity::Warning {
             f.write_str("warning: ")?;
         }
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
         }
         f.write_str(&self.message)?;
-        if let (Some(snippet), Origin::File { line, .. }) = (&self.snippet, &self.at) {
+        if let (Some(snippet), ValueOrigin::File { line, .. }) = (&self.snippet, &self.at) {
             let number = line.to_string();
             let (margin, indent) = (" ".repeat(number.len()), " ".repeat(snippet.start));
             let mark = "^".repeat(snippet.width);
@@ -152,9 +152,9 @@ impl fmt::Display for Problem {
     }
 }
 
-// === impl Problems ===
+// === impl ConfigProblems ===
 
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, problem) in self.0.iter().enumerate() {
             let gap = if n == 0 { "" } else { "\n" };

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    BackendOverrides, Backends, Cdi, Error, Handover, Health, Kubelet, Origin, Origins, Pools,
-    Probe, Problem, Problems, Severity,
-    source::{At, Section},
+    BackendOverrides, Backends, Cdi, ConfigProblem, ConfigProblems, Error, Handover, Health,
+    Kubelet, Origins, Pools, Probe, ProblemSeverity, ValueOrigin,
+    source::{Section, SectionReader},
 };
 
 /// Values of flags and variables, which win over the file. `None` leaves the value of the file.
@@ -36,7 +36,7 @@ pub struct Resolved {
     /// Origins of the config's values.
     pub origins: Origins,
     /// Warnings: probable mistakes that do not prevent the use of the config.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<ConfigProblem>,
 }
 
 /// Config of the Ostler agent. Every key may be left out and then has its default.
@@ -68,20 +68,20 @@ pub struct Config {
 
 impl Overrides {
     /// Sets every value in the config, and calls `said` with its key, its flag and the value.
-    fn apply(self, config: &mut Config, mut said: impl FnMut(&str, &str, &Path)) {
+    fn apply_to_config(self, config: &mut Config, mut said: impl FnMut(&str, &str, &Path)) {
         let (kubelet, said) = (&mut config.kubelet, &mut said);
         let names = ("kubelet.dir", "kubelet-dir");
-        put(names, self.kubelet_dir, &mut kubelet.dir, said);
+        set_override(names, self.kubelet_dir, &mut kubelet.dir, said);
         let names = ("kubelet.podResourcesSocket", "pod-resources-socket");
         let target = &mut kubelet.pod_resources_socket;
-        put(names, self.pod_resources_socket, target, said);
+        set_override(names, self.pod_resources_socket, target, said);
         let names = ("hostRoot", "host-root");
-        put(names, self.host_root, &mut config.host_root, said);
-        self.backends.apply(&mut config.backends, said);
+        set_override(names, self.host_root, &mut config.host_root, said);
+        self.backends.apply_to_backends(&mut config.backends, said);
         let names = ("controlSocket", "control-socket");
-        put(names, self.control_socket, &mut config.control_socket, said);
+        set_override(names, self.control_socket, &mut config.control_socket, said);
         let names = ("cdi.dir", "cdi-dir");
-        put(names, self.cdi_dir, &mut config.cdi.dir, said);
+        set_override(names, self.cdi_dir, &mut config.cdi.dir, said);
     }
 }
 
@@ -96,12 +96,12 @@ impl Resolved {
     pub fn lay_over(
         &mut self,
         overrides: Overrides,
-        from: &dyn Fn(&str) -> Origin,
+        from: &dyn Fn(&str) -> ValueOrigin,
     ) -> Result<(), Error> {
         let mut problems = Vec::new();
         let mut wrong = |at, key: &str, (message, help): (String, String)| {
-            problems.push(Problem {
-                severity: Severity::Error,
+            problems.push(ConfigProblem {
+                severity: ProblemSeverity::Error,
                 at,
                 key: key.to_owned(),
                 message,
@@ -109,8 +109,8 @@ impl Resolved {
                 snippet: None,
             });
         };
-        overrides.apply(&mut self.config, |key, flag, path| {
-            self.origins.set(key, from(flag));
+        overrides.apply_to_config(&mut self.config, |key, flag, path| {
+            self.origins.set_origin(key, from(flag));
             // serde refuses to write such a path, and messages could not show it.
             if path.to_str().is_none() {
                 let message = "the path is not a text in UTF-8".to_owned();
@@ -119,21 +119,25 @@ impl Resolved {
             }
         });
         if let Some(words) = self.config.kubelet.lacks_room() {
-            wrong(self.origins.of("kubelet.dir"), "kubelet.dir", words);
+            wrong(
+                self.origins.find_origin("kubelet.dir"),
+                "kubelet.dir",
+                words,
+            );
         }
-        self.settle();
+        self.derive_defaults();
         match problems.is_empty() {
             true => Ok(()),
-            false => Err(Error::Invalid(Problems(problems))),
+            false => Err(Error::Invalid(ConfigProblems(problems))),
         }
     }
 
     /// Sets the defaults that depend on other values.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn derive_defaults(&mut self) {
         let health = &mut self.config.health;
         // The kubelet's folder is mounted from the host in any case, so the file outlives the
         // agent's container.
-        if self.origins.of("health.stateFile") == Origin::Default {
+        if self.origins.find_origin("health.stateFile") == ValueOrigin::Default {
             health.state_file = Some(self.config.kubelet.dir.join(Health::STATE_FILE));
         }
         health.hold_down_limit = health.hold_down_limit.max(health.hold_down);
@@ -143,16 +147,16 @@ impl Resolved {
 // === impl Config ===
 
 impl Section for Config {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("hostRoot", &mut self.host_root);
-        at.set("controlSocket", &mut self.control_socket);
-        at.section("kubelet", &mut self.kubelet);
-        at.section("probe", &mut self.probe);
-        at.section("backends", &mut self.backends);
-        at.section("health", &mut self.health);
-        at.section("cdi", &mut self.cdi);
-        at.section("handover", &mut self.handover);
-        self.pools.read(&self.backends, &self.handover, at);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("hostRoot", &mut self.host_root);
+        at.set_option("controlSocket", &mut self.control_socket);
+        at.set_section("kubelet", &mut self.kubelet);
+        at.set_section("probe", &mut self.probe);
+        at.set_section("backends", &mut self.backends);
+        at.set_section("health", &mut self.health);
+        at.set_section("cdi", &mut self.cdi);
+        at.set_section("handover", &mut self.handover);
+        self.pools.read_pools(&self.backends, &self.handover, at);
     }
 }
 
@@ -187,7 +191,7 @@ impl Default for Config {
 }
 
 /// Sets the value of a flag, and calls `said` with its key, its flag and the value.
-pub(crate) fn put<T: From<PathBuf>>(
+pub(crate) fn set_override<T: From<PathBuf>>(
     (key, flag): (&str, &str),
     value: Option<PathBuf>,
     target: &mut T,
@@ -203,14 +207,14 @@ pub(crate) fn put<T: From<PathBuf>>(
 /// for the name of a flag, whether the flag or its variable was given.
 ///
 /// # Errors
-/// The errors of [`load`](crate::load), then those of [`Resolved::lay_over`].
+/// The errors of [`load_native`](crate::load_native), then those of [`Resolved::lay_over`].
 pub fn native(
     path: Option<&Path>,
     overrides: Overrides,
-    from: &dyn Fn(&str) -> Origin,
+    from: &dyn Fn(&str) -> ValueOrigin,
 ) -> Result<Resolved, Error> {
     let mut resolved = match path {
-        Some(path) => crate::load(path)?,
+        Some(path) => crate::load_native(path)?,
         None => Resolved::default(),
     };
     resolved.lay_over(overrides, from)?;

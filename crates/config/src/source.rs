@@ -18,21 +18,21 @@ use std::{
 use host::small;
 
 pub(crate) use self::{
-    at::{At, Section, read_section},
-    from_node::{FromNode, command, many, map_by, number, parsed},
-    reader::{Dialect, Fields, Item, Notes},
+    at::{Section, SectionReader, read_section},
+    from_node::{FromNode, list_of, map_by, number_within, parsed_text, read_command},
+    reader::{Dialect, FileFields, FileItem, ReadNotes},
     suggest::{among, nearest, unlike},
-    tree::{Entry, Node, Place, Value},
-    word::{Word, word, words},
+    tree::{TextPlace, YamlEntry, YamlNode, YamlValue},
+    word::{Word, list_words, parse_word},
 };
-use crate::{Error, Origin, problem::Snippet};
+use crate::{Error, ValueOrigin, problem::Snippet};
 
 /// Size of the largest file that is read, in bytes. A usual config has one or two pages.
 pub(crate) const SIZE_LIMIT: u64 = 1 << 20;
 
 /// Text with its name. Clones share the text.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Source(Arc<Inner>);
+pub(crate) struct ConfigText(Arc<Inner>);
 
 #[derive(Default, PartialEq, Eq)]
 struct Inner {
@@ -42,15 +42,15 @@ struct Inner {
 
 /// Value that a file sets, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said<T> {
+pub struct Placed<T> {
     /// Value as the file has it.
     pub value: T,
-    pub(crate) place: Place,
+    pub(crate) place: TextPlace,
 }
 
-// === impl Source ===
+// === impl ConfigText ===
 
-impl Source {
+impl ConfigText {
     /// Makes a source of a text in memory.
     pub(crate) fn new(name: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         let (name, text) = (name.into(), text.into());
@@ -59,7 +59,7 @@ impl Source {
 
     /// Reads a regular file; any other might never end. The exception is `/dev/null`, or a link to
     /// it, which is an empty config.
-    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn load_text(path: &Path) -> Result<Self, Error> {
         // Only for its error, in which fs_err names the path.
         fs_err::metadata(path).map_err(Error::Read)?;
         let named = path.to_owned();
@@ -77,14 +77,14 @@ impl Source {
     }
 
     /// Returns the text without its byte order mark.
-    pub(crate) fn text(&self) -> &str {
+    pub(crate) fn as_text(&self) -> &str {
         let text = &self.0.text;
         text.strip_prefix('\u{feff}').unwrap_or(text)
     }
 
     /// Returns the origin of the value at a place.
-    pub(crate) fn origin(&self, place: Place) -> Origin {
-        Origin::File {
+    pub(crate) fn origin(&self, place: TextPlace) -> ValueOrigin {
+        ValueOrigin::File {
             path: self.0.name.clone(),
             line: place.line,
             column: place.column,
@@ -92,23 +92,23 @@ impl Source {
     }
 
     /// Returns the line of a place, with the place marked.
-    pub(crate) fn snippet(&self, place: Place) -> Option<Snippet> {
-        let line = self.text().lines().nth(place.line.checked_sub(1)?)?;
+    pub(crate) fn snippet(&self, place: TextPlace) -> Option<Snippet> {
+        let line = self.as_text().lines().nth(place.line.checked_sub(1)?)?;
         Some(Snippet::new(line, place.column, place.width))
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for ConfigText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({})", self.0.name.display())
     }
 }
 
-// === impl Said ===
+// === impl Placed ===
 
-impl<T> Said<T> {
-    pub(crate) fn map<U>(self, map: impl FnOnce(T) -> U) -> Said<U> {
-        Said {
+impl<T> Placed<T> {
+    pub(crate) fn map_value<U>(self, map: impl FnOnce(T) -> U) -> Placed<U> {
+        Placed {
             value: map(self.value),
             place: self.place,
         }
@@ -116,7 +116,7 @@ impl<T> Said<T> {
 }
 
 // The schema of a value does not show its place.
-impl<T: schemars::JsonSchema> schemars::JsonSchema for Said<T> {
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Placed<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     Period,
-    source::{At, Item, Notes, Section, number, parsed},
+    source::{FileItem, ReadNotes, Section, SectionReader, number_within, parsed_text},
 };
 
 /// Limits at which a value becomes a finding. `off` switches a check off.
@@ -49,16 +49,20 @@ pub struct NumberOrOff(pub Option<u32>);
 // === impl Thresholds ===
 
 impl Section for Thresholds {
-    fn read(&mut self, at: &mut At<'_>) {
-        let or_off = NumberOrOff::read;
-        at.set("eccUncorrected", &mut self.ecc_uncorrected);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        let or_off = NumberOrOff::read_number_or_off;
+        at.set_option("eccUncorrected", &mut self.ecc_uncorrected);
         at.set_by(
             "temperatureMargin",
             &mut self.temperature_margin,
-            number(0..=100),
+            number_within(0..=100),
         );
-        at.set_by("busyPercent", &mut self.busy_percent, number(0..=100));
-        at.set("linkErrors", &mut self.link_errors);
+        at.set_by(
+            "busyPercent",
+            &mut self.busy_percent,
+            number_within(0..=100),
+        );
+        at.set_option("linkErrors", &mut self.link_errors);
         at.set_by(
             "eccCorrectedPerHour",
             &mut self.ecc_corrected_per_hour,
@@ -75,7 +79,7 @@ impl Section for Thresholds {
             or_off,
         );
         at.set_by("meanWatts", &mut self.mean_watts, or_off);
-        at.set("meanTime", &mut self.mean_time);
+        at.set_option("meanTime", &mut self.mean_time);
     }
 }
 
@@ -114,8 +118,8 @@ impl FromStr for NumberOrOff {
 
 impl NumberOrOff {
     /// Reads a number, or `off`.
-    fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Option<u32>> {
-        parsed("write a whole number, or off")(item, notes).map(|Self(number)| number)
+    fn read_number_or_off(item: &FileItem<'_>, notes: &mut ReadNotes) -> Option<Option<u32>> {
+        parsed_text("write a whole number, or off")(item, notes).map(|Self(number)| number)
     }
 
     /// Serializes a number, or `off`; for `#[serde(with = "NumberOrOff")]`.

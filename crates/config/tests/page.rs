@@ -30,7 +30,7 @@ fn the_config_in_the_guide_for_probes_is_good() {
     let guide = fs_err::read_to_string(docs("probe-guide.md")).unwrap();
     let config = guide.split("```yaml\n").nth(1).unwrap();
     let config = config.split("```").next().unwrap();
-    let resolved = config::parse("guide.yaml", config).unwrap();
+    let resolved = config::parse_native("guide.yaml", config).unwrap();
     assert_eq!(resolved.warnings, []);
     let crypto = &resolved.config.backends.programs["crypto"];
     assert!(crypto.allows("/dev/crypto0") && !crypto.allows("/dev/mem"));
@@ -55,7 +55,7 @@ fn every_example_is_a_good_config_for_reader_and_schema() {
     let examples = blocks("yaml");
     assert!(examples.len() >= 6);
     for text in examples {
-        let file = config::parse("example", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let file = config::parse_native("example", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert_eq!(file.warnings, [], "{text}");
         let value: Value = serde_saphyr::from_str(&text).unwrap();
         let errors: Vec<String> = validator
@@ -72,10 +72,10 @@ fn every_v1_example_is_a_good_config() {
     assert_eq!(examples.len(), 1);
     for text in examples {
         assert!(nvidia::is_v1(&text));
-        let file = nvidia::parse("example", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let flags = nvidia::Flags::default();
-        let from = &config::Origin::flag;
-        let resolved = nvidia::resolve(&flags, &file, Overrides::default(), from).unwrap();
+        let file = nvidia::parse_v1("example", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let flags = nvidia::GivenFlags::default();
+        let from = &config::ValueOrigin::of_flag;
+        let resolved = nvidia::translate_file(&flags, &file, Overrides::default(), from).unwrap();
         assert_eq!(resolved.warnings, [], "{text}");
     }
 }
@@ -96,7 +96,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
         "health: {weights: {causes: {Pcie: heavy}}}",
         "include: 3",
     ] {
-        assert!(config::parse("x", text).is_err(), "{text}");
+        assert!(config::parse_native("x", text).is_err(), "{text}");
         let value: Value = serde_saphyr::from_str(text).unwrap();
         assert!(!validator.is_valid(&value), "{text}");
     }
@@ -105,8 +105,9 @@ fn the_schema_refuses_what_the_reader_refuses() {
 #[test]
 fn every_key_is_on_the_page_with_its_default() {
     let page = fs_err::read_to_string(docs(PAGE)).unwrap();
-    let resolved = config::native(None, Overrides::default(), &config::Origin::flag).unwrap();
-    for row in resolved.rows() {
+    let resolved =
+        config::native(None, Overrides::default(), &config::ValueOrigin::of_flag).unwrap();
+    for row in resolved.list_values() {
         if row.key.starts_with("pools[") || row.key.starts_with("handover.") {
             let key = match row.key.split_once("handover.") {
                 Some((_, key)) => key,
@@ -119,8 +120,8 @@ fn every_key_is_on_the_page_with_its_default() {
             .lines()
             .find(|line| line.starts_with(&format!("| `{}` |", row.key)));
         let line = line.unwrap_or_else(|| panic!("{} is not on the page", row.key));
-        if !matches!(row.text().as_str(), "-" | "[]") {
-            let default = format!("| `{}` |", row.text());
+        if !matches!(row.show_value().as_str(), "-" | "[]") {
+            let default = format!("| `{}` |", row.show_value());
             assert!(line.ends_with(&default), "{line} should end with {default}");
         }
     }
@@ -128,7 +129,7 @@ fn every_key_is_on_the_page_with_its_default() {
 
 #[test]
 fn the_complaint_on_the_page_is_the_real_one() {
-    let error = config::parse("ostler.yaml", "probe:\n  perod: 3s\n").unwrap_err();
+    let error = config::parse_native("ostler.yaml", "probe:\n  perod: 3s\n").unwrap_err();
     let block = &blocks("text")[0];
     assert!(block.starts_with(&error.to_string()), "{error}\n{block}");
 }

@@ -103,18 +103,18 @@ pub enum Error {
 /// # Errors
 /// The ids may not be granted together. An error of the request itself comes before a fault of a
 /// device.
-pub fn check<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<&'a Device>, Error> {
-    count(offer, ids)?;
-    let found = find(offer, ids)?;
+pub fn check_ids<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<&'a Device>, Error> {
+    check_count(offer, ids)?;
+    let found = find_units(offer, ids)?;
     one_per_request(offer, &found)?;
     distinct(offer, &found)?;
-    healthy(offer, &found)?;
+    check_health(offer, &found)?;
     let mut seen = BTreeSet::new();
     let devices = found.into_iter().map(|(_, device)| device);
     Ok(devices.filter(|device| seen.insert(&device.id)).collect())
 }
 
-fn count(offer: &Offer, ids: &[String]) -> Result<(), Error> {
+fn check_count(offer: &Offer, ids: &[String]) -> Result<(), Error> {
     let resource = offer.resource.to_string();
     let (requested, total) = (ids.len(), offer.units.len());
     match requested {
@@ -129,7 +129,7 @@ fn count(offer: &Offer, ids: &[String]) -> Result<(), Error> {
 }
 
 /// Finds the unit and the device of each id.
-fn find<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<(&'a Unit, &'a Device)>, Error> {
+fn find_units<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<(&'a Unit, &'a Device)>, Error> {
     let mut seen = BTreeSet::new();
     if let Some(id) = ids.iter().find(|id| !seen.insert(*id)) {
         return Err(Error::Duplicate {
@@ -140,7 +140,7 @@ fn find<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<(&'a Unit, &'a Devic
     let (mut found, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
     for id in ids {
         let unit = offer.unit(id);
-        match unit.and_then(|unit| Some((unit, &*offer.entry(unit)?.device))) {
+        match unit.and_then(|unit| Some((unit, &*offer.entry_of_unit(unit)?.device))) {
             Some(pair) => found.push(pair),
             None => unknown.push(id.as_str()),
         }
@@ -173,7 +173,7 @@ fn distinct(offer: &Offer, found: &[(&Unit, &Device)]) -> Result<(), Error> {
     }
     let mut by_card: BTreeMap<&DeviceId, Vec<&str>> = BTreeMap::new();
     for (unit, device) in found {
-        let ids = by_card.entry(device.card()).or_default();
+        let ids = by_card.entry(device.card_id()).or_default();
         ids.push(unit.id.as_str());
     }
     let Some((card, ids)) = by_card.into_iter().find(|(_, ids)| ids.len() > 1) else {
@@ -184,19 +184,19 @@ fn distinct(offer: &Offer, found: &[(&Unit, &Device)]) -> Result<(), Error> {
         resource: offer.resource.to_string(),
         card: card.clone(),
         pool: offer.pool.name.clone(),
-        cards: usable(offer),
+        cards: count_usable_cards(offer),
     })
 }
 
 /// Returns the number of cards with a healthy unit.
-fn usable(offer: &Offer) -> usize {
+fn count_usable_cards(offer: &Offer) -> usize {
     let units = offer.units.iter().filter(|unit| unit.healthy);
-    let entries = units.filter_map(|unit| offer.entry(unit));
-    let cards: BTreeSet<&DeviceId> = entries.map(|entry| entry.device.card()).collect();
+    let entries = units.filter_map(|unit| offer.entry_of_unit(unit));
+    let cards: BTreeSet<&DeviceId> = entries.map(|entry| entry.device.card_id()).collect();
     cards.len()
 }
 
-fn healthy(offer: &Offer, found: &[(&Unit, &Device)]) -> Result<(), Error> {
+fn check_health(offer: &Offer, found: &[(&Unit, &Device)]) -> Result<(), Error> {
     let sick = found.iter().filter(|(unit, _)| !unit.healthy);
     let sick: Vec<String> = sick
         .map(|(unit, _)| match unit.reason.as_str() {

@@ -1,30 +1,30 @@
 //! Variables and mounts of the pool's own `handover`, filled in with facts of the devices.
 
 use config::ExtraMount;
-use rules::{Grant, Mount, Note};
+use rules::{Grant, GrantNote, Mount};
 
-use crate::grant::Ask;
+use crate::grant::DeviceRequest;
 
 /// Adds the variables and mounts of the handover. A variable that the vendor's rules set already
 /// stays. An entry that needs an unknown fact of a device is left out. A note tells of both.
-pub(crate) fn add_edits(ask: &Ask<'_>, grant: &mut Grant) {
+pub(crate) fn add_edits(ask: &DeviceRequest<'_>, grant: &mut Grant) {
     for (name, template) in &ask.handover.env {
         if grant.edits.env.contains_key(name) {
             let text = format!("{name} is set by the vendor of the device, not by handover.env");
-            grant.notes.push(Note::missing(text));
+            grant.notes.push(GrantNote::new_problem(text));
             continue;
         }
         let values = ask.devices.iter().map(|device| {
-            let filled = template.fill(device);
+            let filled = template.fill_facts(device);
             filled.map_err(|fact| format!("{name} is left out: {} does not have {fact}", device.id))
         });
         match values.collect::<Result<Vec<String>, String>>() {
             Ok(mut values) => {
                 // Devices of one kind often give the same value, which is written once.
                 values.dedup();
-                grant.edits.set(name, values.join(","));
+                grant.edits.set_variable(name, values.join(","));
             }
-            Err(why) => grant.notes.push(Note::missing(why)),
+            Err(why) => grant.notes.push(GrantNote::new_problem(why)),
         }
     }
     for mount in &ask.handover.mounts {
@@ -32,14 +32,14 @@ pub(crate) fn add_edits(ask: &Ask<'_>, grant: &mut Grant) {
     }
 }
 
-fn add_mount(ask: &Ask<'_>, mount: &ExtraMount, grant: &mut Grant) {
+fn add_mount(ask: &DeviceRequest<'_>, mount: &ExtraMount, grant: &mut Grant) {
     for device in ask.devices {
-        let (host, container) = match mount.fill(device) {
+        let (host, container) = match mount.fill_paths(device) {
             Ok(paths) => paths,
             Err(fact) => {
                 let (path, id) = (&mount.host_path, &device.id);
                 let text = format!("the mount {path} is left out: {id} does not have {fact}");
-                grant.notes.push(Note::missing(text));
+                grant.notes.push(GrantNote::new_problem(text));
                 continue;
             }
         };

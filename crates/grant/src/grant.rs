@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use config::{Handover, ListStrategy, Sharing};
 use model::{Device, Extras, ResourceName, Snapshot};
 use pool::Offer;
-use rules::{EditRequest, Grant, Lists, Reason, Vendors};
+use rules::{EditRequest, Grant, ListReason, ResolvedLists, Vendors};
 
-use crate::{Error, check, extra};
+use crate::{Error, check_ids, extra};
 
 /// Devices for a container, with everything that their edits depend on.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct DeviceRequest<'a> {
     /// Name of the resource, or of the request that stands for it.
     pub resource: &'a ResourceName,
     /// Devices in the order of the request, each once. They may be of several vendors.
@@ -22,18 +22,22 @@ pub struct Ask<'a> {
     /// Parts that are handed over.
     pub handover: &'a Handover,
     /// Strategies by which the container runtime learns of the devices.
-    pub lists: &'a Lists,
+    pub lists: &'a ResolvedLists,
     /// Snapshot with the devices and their backends.
     pub snapshot: &'a Snapshot,
     /// Vendors whose rules apply to the devices.
     pub vendors: Vendors,
 }
 
-// === impl Ask ===
+// === impl DeviceRequest ===
 
-impl<'a> Ask<'a> {
+impl<'a> DeviceRequest<'a> {
     /// Asks for devices of an offer, with the handover of its pool.
-    pub(crate) fn of(offer: &'a Offer, devices: &'a [&'a Device], lists: &'a Lists) -> Self {
+    pub(crate) fn for_offer(
+        offer: &'a Offer,
+        devices: &'a [&'a Device],
+        lists: &'a ResolvedLists,
+    ) -> Self {
         Self {
             resource: &offer.resource,
             devices,
@@ -53,16 +57,20 @@ impl<'a> Ask<'a> {
 /// the pod lives.
 ///
 /// # Errors
-/// The ids may not be granted, see [`check()`].
-pub fn grant(offer: &Offer, ids: &[String]) -> Result<Grant, Error> {
-    let devices = check(offer, ids)?;
-    Ok(edits(&Ask::of(offer, &devices, &offer.lists)))
+/// The ids may not be granted, see [`check_ids`].
+pub fn grant_ids(offer: &Offer, ids: &[String]) -> Result<Grant, Error> {
+    let devices = check_ids(offer, ids)?;
+    Ok(make_edits(&DeviceRequest::for_offer(
+        offer,
+        &devices,
+        &offer.lists,
+    )))
 }
 
 /// Makes the edits for devices, vendor by vendor, with the annotations and CDI names for the
 /// kubelet. The edits contain the device nodes, unless the handover excludes them or a CDI device
 /// contains them (rule 8).
-pub fn edits(ask: &Ask<'_>) -> Grant {
+pub fn make_edits(ask: &DeviceRequest<'_>) -> Grant {
     let mut by_vendor: BTreeMap<&str, Vec<&Device>> = BTreeMap::new();
     for device in ask.devices {
         by_vendor.entry(&device.vendor).or_default().push(device);
@@ -70,8 +78,8 @@ pub fn edits(ask: &Ask<'_>) -> Grant {
     let nothing = Extras::default();
     let mut grant = Grant::default();
     for (vendor, devices) in by_vendor {
-        let backend = ask.snapshot.backend(vendor);
-        grant.add(ask.vendors.of(vendor).edits(&EditRequest {
+        let backend = ask.snapshot.find_backend(vendor);
+        grant.add_grant(ask.vendors.find_rules(vendor).edit_container(&EditRequest {
             resource: ask.resource,
             devices: &devices,
             sharing: ask.sharing,
@@ -96,11 +104,11 @@ pub fn edits(ask: &Ask<'_>) -> Grant {
 
 /// Lists the CDI names of a container with one device of the offer.
 pub fn cdi_names(offer: &Offer, device: &Device) -> Vec<String> {
-    let lists = Lists {
+    let lists = ResolvedLists {
         strategies: vec![ListStrategy::CdiCri],
-        reason: Reason::Configured,
+        reason: ListReason::Configured,
     };
-    edits(&Ask::of(offer, &[device], &lists)).cdi_devices
+    make_edits(&DeviceRequest::for_offer(offer, &[device], &lists)).cdi_devices
 }
 
 #[cfg(test)]

@@ -3,21 +3,24 @@
 
 use model::{Device, NodeRole, names};
 use pool::Offer;
-use rules::Note;
+use rules::GrantNote;
 
-use crate::{Ask, edits};
+use crate::{DeviceRequest, make_edits};
 
 /// Returns notes on the handover of `offer`; none if everything is handed over as the config
 /// demands.
-pub fn notes(offer: &Offer) -> Vec<Note> {
-    let entries = offer.units.iter().filter_map(|unit| offer.entry(unit));
+pub fn handover_notes(offer: &Offer) -> Vec<GrantNote> {
+    let entries = offer
+        .units
+        .iter()
+        .filter_map(|unit| offer.entry_of_unit(unit));
     let mut devices: Vec<&Device> = entries.map(|entry| &*entry.device).collect();
     // Units are sorted by id, so that those of one device are neighbours.
     devices.dedup_by_key(|device| &device.id);
-    let grant = edits(&Ask::of(offer, &devices, &offer.lists));
+    let grant = make_edits(&DeviceRequest::for_offer(offer, &devices, &offer.lists));
     let mut notes = grant.notes;
     if !grant.edits.hooks.is_empty() || !grant.edits.groups.is_empty() {
-        notes.push(Note::missing(
+        notes.push(GrantNote::new_problem(
             "hooks and groups are not handed over: the kubelet has no place for them, a CDI spec has",
         ));
     }
@@ -26,18 +29,18 @@ pub fn notes(offer: &Offer) -> Vec<Note> {
 }
 
 /// Notes cards whose device nodes cannot be handed over, and a pool with `deviceNodes: false`.
-fn of_nodes(offer: &Offer, devices: &[&Device], only_cdi: bool) -> Vec<Note> {
+fn of_nodes(offer: &Offer, devices: &[&Device], only_cdi: bool) -> Vec<GrantNote> {
     // An integrated card has no device node of its own.
     let mut devices = devices
         .iter()
         .filter(|device| {
-            let vendor = offer.vendors.of(&device.vendor).vendor();
+            let vendor = offer.vendors.find_rules(&device.vendor).vendor();
             let by_cdi = only_cdi && !vendor.cdi_kinds.is_empty();
-            !by_cdi && device.flag(&names::INTEGRATED) != Some(true)
+            !by_cdi && device.bool_attribute(&names::INTEGRATED) != Some(true)
         })
         .peekable();
     if devices.peek().is_some() && !offer.pool.handover.device_nodes {
-        return vec![Note::info(
+        return vec![GrantNote::new_info(
             "device nodes are left to the container runtime's hooks, as the config asks: a \
              container can lose its devices when systemd reloads",
         )];
@@ -51,7 +54,7 @@ fn of_nodes(offer: &Offer, devices: &[&Device], only_cdi: bool) -> Vec<Note> {
     devices
         .filter(|device| !own(device))
         .map(|device| {
-            Note::missing(format!(
+            GrantNote::new_problem(format!(
                 "the device node of {} is not visible to the agent, so it is not handed over; let \
                  the agent see the host's /dev",
                 device.id

@@ -87,7 +87,7 @@ impl Check {
     ];
 
     /// Kind of the cause that the check finds.
-    pub fn kind(&self) -> CauseKind {
+    pub fn cause_kind(&self) -> CauseKind {
         match self {
             Self::Lost => CauseKind::Lost,
             Self::Gone => CauseKind::Gone,
@@ -128,7 +128,7 @@ impl Check {
     }
 
     /// Name of the check in the state file. Must not change: an older or newer agent reads it.
-    pub(crate) fn name(&self) -> Cow<'static, str> {
+    pub(crate) fn saved_name(&self) -> Cow<'static, str> {
         let name = match self {
             Self::Lost => "lost",
             Self::Gone => "gone",
@@ -160,7 +160,7 @@ impl Check {
 
     /// Returns the check with a name from the state file, or with a name that older agents wrote
     /// for it. `None` for a name of another build.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_saved_name(name: &str) -> Option<Self> {
         match name {
             // Names that only NVIDIA has, from agents that knew no other vendor.
             "remap-pending" | "retirement-pending" => Some(Self::RepairPending),
@@ -170,8 +170,11 @@ impl Check {
             "remap-rate" => Some(Self::RepairRate),
             // Older agents had the fabric as two checks; it is a condition of the vendor now.
             "fabric" | "fabric-joining" => Some(Self::Condition(Tier::Working, name.parse().ok()?)),
-            name => Self::condition_named(name)
-                .or_else(|| Self::ALL.into_iter().find(|check| check.name() == name)),
+            name => Self::condition_named(name).or_else(|| {
+                Self::ALL
+                    .into_iter()
+                    .find(|check| check.saved_name() == name)
+            }),
         }
     }
 
@@ -188,7 +191,7 @@ impl Check {
     }
 
     /// Name of the condition, if the check is one.
-    pub(crate) fn condition(&self) -> Option<&ConditionName> {
+    pub(crate) fn condition_name(&self) -> Option<&ConditionName> {
         match self {
             Self::Condition(_, name) => Some(name),
             _ => None,

@@ -22,7 +22,7 @@ pub struct History {
 ///
 /// A cause whose evidence changed only in a number is the same cause. A reset by the agent before a
 /// container starts is no change: it happens at every start and would fill the history.
-pub fn compare(
+pub fn compare_verdicts(
     before: Option<&Verdict>,
     after: &Verdict,
     device: &DeviceId,
@@ -35,8 +35,8 @@ pub fn compare(
         device: device.clone(),
         from: before.state,
         to: after.state,
-        began: missing(after, before),
-        ended: missing(before, after),
+        began: causes_only_in(after, before),
+        ended: causes_only_in(before, after),
     };
     let quiet = transition.began.is_empty() && transition.ended.is_empty();
     match (quiet, transition.from == transition.to) {
@@ -86,10 +86,10 @@ impl History {
 }
 
 /// Returns the causes and warnings of one verdict that the other does not have.
-fn missing(of: &Verdict, other: &Verdict) -> Vec<Cause> {
-    let mut others: Vec<&Cause> = told(other).collect();
+fn causes_only_in(of: &Verdict, other: &Verdict) -> Vec<Cause> {
+    let mut others: Vec<&Cause> = counted_causes(other).collect();
     let mut missing = Vec::new();
-    for cause in told(of) {
+    for cause in counted_causes(of) {
         match others.iter().position(|other| is_same(cause, other)) {
             Some(at) => drop(others.swap_remove(at)),
             None => missing.push(cause.clone()),
@@ -99,7 +99,7 @@ fn missing(of: &Verdict, other: &Verdict) -> Vec<Cause> {
 }
 
 /// Returns the causes and warnings that count for a change.
-fn told(verdict: &Verdict) -> impl Iterator<Item = &Cause> {
+fn counted_causes(verdict: &Verdict) -> impl Iterator<Item = &Cause> {
     let warnings = verdict.warnings.iter();
     // A warning of this kind is a reset by the agent itself. An operator's release is a cause.
     let warnings = warnings.filter(|warning| warning.kind != CauseKind::Released);
@@ -109,12 +109,14 @@ fn told(verdict: &Verdict) -> impl Iterator<Item = &Cause> {
 /// True if both causes are of the same finding. A finding keeps the time it began. Several events
 /// or conditions can share a kind; their evidence tells them apart.
 fn is_same(one: &Cause, other: &Cause) -> bool {
-    one.kind == other.kind && one.since == other.since && subject(one) == subject(other)
+    one.kind == other.kind
+        && one.since == other.since
+        && stable_evidence(one) == stable_evidence(other)
 }
 
 /// Returns the part of the evidence that does not change while a cause lasts: all of it for an
 /// event, the name for a condition.
-fn subject(cause: &Cause) -> &str {
+fn stable_evidence(cause: &Cause) -> &str {
     match cause.kind {
         CauseKind::Event => &cause.evidence,
         CauseKind::Condition => cause.evidence.split(':').next().unwrap_or_default(),

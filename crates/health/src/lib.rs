@@ -11,9 +11,9 @@ mod sight;
 
 pub use self::{
     check::Check,
-    history::{History, compare},
-    policy::Policy,
-    record::Record,
-    saved::{Continuity, Saved, SavedFile, prune},
-    sight::{Now, Sight},
+    history::{History, compare_verdicts},
+    policy::HealthPolicy,
+    record::DeviceRecord,
+    saved::{Continuity, SavedDevice, SavedHealth, prune_devices},
+    sight::{Now, Observation},
 };

@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use model::{DeviceId, EventCode, KnownOr, SinceReset, Transition, known_items};
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use self::prune::prune;
+pub use self::prune::prune_devices;
 
 /// Records of all devices and the history of verdicts, as saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SavedFile {
+pub struct SavedHealth {
     /// Time of writing.
     pub written: Option<Timestamp>,
     /// The kernel's id of the boot in which the file was written
@@ -24,7 +24,7 @@ pub struct SavedFile {
     pub drivers: BTreeMap<String, String>,
     /// Records by device.
     #[serde(deserialize_with = "known_values")]
-    pub devices: BTreeMap<DeviceId, Saved>,
+    pub devices: BTreeMap<DeviceId, SavedDevice>,
     /// The last changes of verdicts, the oldest first.
     #[serde(deserialize_with = "known_items")]
     pub history: Vec<Transition>,
@@ -33,7 +33,7 @@ pub struct SavedFile {
 /// Saved record of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Saved {
+pub struct SavedDevice {
     /// Backend of the device. The record counts for no other backend's device of the same id.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub backend: String,
@@ -49,12 +49,12 @@ pub struct Saved {
         deserialize_with = "known_items",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub(crate) standing: Vec<SavedStanding>,
+    pub(crate) standing: Vec<SavedFinding>,
     #[serde(
         deserialize_with = "known_items",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub(crate) begun: Vec<SavedBegun>,
+    pub(crate) begun: Vec<SavedRecurrence>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) away: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -102,7 +102,7 @@ pub(crate) struct SavedEvent {
 
 /// A saved finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SavedStanding {
+pub(crate) struct SavedFinding {
     pub(crate) check: String,
     pub(crate) evidence: String,
     pub(crate) since: Timestamp,
@@ -127,7 +127,7 @@ pub(crate) struct SavedStanding {
 
 /// A saved count of recurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SavedBegun {
+pub(crate) struct SavedRecurrence {
     pub(crate) what: String,
     pub(crate) times: u32,
     pub(crate) last: Timestamp,
@@ -155,9 +155,9 @@ pub(crate) struct SavedResidue {
     pub(crate) ago: u64,
 }
 
-// === impl SavedFile ===
+// === impl SavedHealth ===
 
-impl SavedFile {
+impl SavedHealth {
     /// Returns the continuity for a backend's devices. A driver load that is unknown, then or now,
     /// counts as the same.
     pub fn continuity(&self, boot_id: &str, backend: &str, instance: Option<&str>) -> Continuity {
@@ -170,9 +170,9 @@ impl SavedFile {
     }
 }
 
-// === impl Saved ===
+// === impl SavedDevice ===
 
-impl Saved {
+impl SavedDevice {
     /// True if nothing is saved about the device. Its counters alone do not count: they are useful
     /// only beside an event that a reset ends.
     pub fn is_blank(&self) -> bool {
@@ -186,12 +186,12 @@ impl Saved {
     }
 }
 
-// === impl SavedStanding ===
+// === impl SavedFinding ===
 
-impl SavedStanding {
+impl SavedFinding {
     /// Adds the properties of a condition to findings that older agents saved as checks of their
     /// own.
-    pub(crate) fn marked(self) -> Self {
+    pub(crate) fn upgrade_condition(self) -> Self {
         let (mild, grace_ms) = match self.check.as_str() {
             // Values that NVIDIA's probe reports for the two conditions today: 600 s is the default
             // of `backends.nvidia.fabricJoin`.
@@ -208,9 +208,9 @@ impl SavedStanding {
     }
 }
 
-// === impl SavedBegun ===
+// === impl SavedRecurrence ===
 
-impl SavedBegun {
+impl SavedRecurrence {
     /// Saved name of a recurring foreign process. Any other fault has the name of its check.
     pub(crate) const RESIDUE: &str = "residue";
 }
@@ -220,12 +220,12 @@ fn is_zero(millis: &u64) -> bool {
 }
 
 /// Deserializes a map and leaves out devices whose record this version cannot read.
-fn known_values<'de, D>(deserializer: D) -> Result<BTreeMap<DeviceId, Saved>, D::Error>
+fn known_values<'de, D>(deserializer: D) -> Result<BTreeMap<DeviceId, SavedDevice>, D::Error>
 where
     D: Deserializer<'de>,
 {
-    let values = BTreeMap::<DeviceId, KnownOr<Saved>>::deserialize(deserializer)?;
-    let known = |(id, value): (DeviceId, KnownOr<Saved>)| Some((id, value.known()?));
+    let values = BTreeMap::<DeviceId, KnownOr<SavedDevice>>::deserialize(deserializer)?;
+    let known = |(id, value): (DeviceId, KnownOr<SavedDevice>)| Some((id, value.into_known()?));
     Ok(values.into_iter().filter_map(known).collect())
 }
 

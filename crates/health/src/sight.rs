@@ -17,7 +17,7 @@ pub struct Now {
 
 /// Observed state of a device at one moment.
 #[derive(Clone, Copy, Debug)]
-pub enum Sight<'a> {
+pub enum Observation<'a> {
     /// The probe reads the device. Contains the calls that failed on it.
     Seen(&'a [CallFailure]),
     /// The device is on the PCI bus, but the driver cannot read it. Contains the call that failed.
@@ -25,25 +25,27 @@ pub enum Sight<'a> {
     /// A driver call on the device, or one that concerns the whole driver, does not return.
     Stuck(&'a StuckCall),
     /// The driver reports that it does not work at all. Contains its message.
-    Failed(&'a str),
+    DriverFailed(&'a str),
     /// There is no driver any more. That says nothing about the device itself.
     NoDriver(&'a str),
     /// The driver works, but does not list the device any more.
     Missing(&'a str),
     /// A partition that its card did not report, because this call failed.
-    Untold(&'a CallFailure),
+    Unreported(&'a CallFailure),
     /// The probe does not run, so nothing is known. Contains the reason.
-    Unwatched(&'a str),
+    Unmonitored(&'a str),
 }
 
-// === impl Sight ===
+// === impl Observation ===
 
-impl Sight<'_> {
+impl Observation<'_> {
     /// True if a probe looked at the device and could tell its state.
     pub fn tells(&self) -> bool {
         match self {
             Self::Seen(_) | Self::Unreadable(_) | Self::NoDriver(_) | Self::Missing(_) => true,
-            Self::Stuck(_) | Self::Failed(_) | Self::Untold(_) | Self::Unwatched(_) => false,
+            Self::Stuck(_) | Self::DriverFailed(_) | Self::Unreported(_) | Self::Unmonitored(_) => {
+                false
+            }
         }
     }
 }

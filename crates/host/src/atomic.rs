@@ -24,19 +24,19 @@ static DRAFTS: AtomicU64 = AtomicU64::new(0);
 /// # Errors
 /// A step failed; the error names the temporary file. The old file is then unchanged, unless only
 /// the last sync of the folder failed.
-pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+pub fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let draft = draft(path)?;
-    let done = fill(&draft, bytes, mode).and_then(|()| fs_err::rename(&draft, path));
+    let done = write_draft(&draft, bytes, mode).and_then(|()| fs_err::rename(&draft, path));
     if done.is_err() {
         // If the removal fails too, the first error is the one to report.
         let _ = fs_err::remove_file(&draft);
         return done;
     }
     // fsync(2) of a file does not write the entry in its folder: the folder needs a sync of its own.
-    File::open(folder(path))?.sync_all()
+    File::open(parent_folder(path))?.sync_all()
 }
 
-fn fill(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn write_draft(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     // A process with the same id, killed earlier, may have left such a file. In containers the id is
     // often 1. `create_new` (O_EXCL) does not follow a link that somebody puts there.
     match fs_err::remove_file(draft) {
@@ -62,10 +62,10 @@ fn draft(path: &Path) -> io::Result<PathBuf> {
     draft.push(name);
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
     draft.push(format!(".tmp-{}-{number}", process::id()));
-    Ok(folder(path).join(draft))
+    Ok(parent_folder(path).join(draft))
 }
 
-fn folder(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -76,7 +76,7 @@ fn folder(path: &Path) -> &Path {
 mod tests {
     use super::*;
 
-    fn names(folder: &Path) -> Vec<String> {
+    fn list_names(folder: &Path) -> Vec<String> {
         let entries = fs_err::read_dir(folder).unwrap();
         entries
             .map(|e| e.unwrap().file_name().into_string().unwrap())
@@ -87,12 +87,12 @@ mod tests {
     fn replaces_a_file_and_leaves_no_draft() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.json");
-        write(&path, b"one", 0o600).unwrap();
-        write(&path, b"two", 0o640).unwrap();
+        replace_file(&path, b"one", 0o600).unwrap();
+        replace_file(&path, b"two", 0o640).unwrap();
         assert_eq!(fs_err::read(&path).unwrap(), b"two");
         let mode = fs_err::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o640);
-        assert_eq!(names(folder.path()), ["state.json"]);
+        assert_eq!(list_names(folder.path()), ["state.json"]);
     }
 
     #[test]
@@ -100,15 +100,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("taken");
         fs_err::create_dir_all(path.join("full")).unwrap();
-        let error = write(&path, b"text", 0o600).unwrap_err();
+        let error = replace_file(&path, b"text", 0o600).unwrap_err();
         assert!(error.to_string().contains("taken"), "{error}");
-        assert_eq!(names(folder.path()), ["taken"]);
+        assert_eq!(list_names(folder.path()), ["taken"]);
     }
 
     #[test]
     fn a_missing_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = write(&folder.path().join("no/file"), b"", 0o600).unwrap_err();
+        let error = replace_file(&folder.path().join("no/file"), b"", 0o600).unwrap_err();
         assert!(error.to_string().contains("no/.file.tmp-"), "{error}");
     }
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_path_without_a_name_is_refused() {
-        let error = write(Path::new("/"), b"", 0o600).unwrap_err();
+        let error = replace_file(Path::new("/"), b"", 0o600).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

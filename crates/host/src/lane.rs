@@ -17,7 +17,7 @@ use tokio::{
 /// # use std::{path::Path, time::Duration};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let mut lane = host::lane::Lane::default();
-/// let exists = lane.run(Duration::from_secs(3), || Path::new("/nfs/file").exists());
+/// let exists = lane.run_job(Duration::from_secs(3), || Path::new("/nfs/file").exists());
 /// match exists.await {
 ///     Ok(exists) => println!("it is {}there", if exists { "" } else { "not " }),
 ///     Err(error) => println!("not known: {error}"),
@@ -65,8 +65,8 @@ impl<T: Send + 'static> Lane<T> {
     /// # Errors
     ///
     /// [`Error::Late`] at once while an earlier job runs, and after `limit` otherwise. In both cases
-    /// the job continues, and [`resume`](Self::resume) can wait for it.
-    pub async fn run(
+    /// the job continues, and [`resume_wait`](Self::resume_wait) can wait for it.
+    pub async fn run_job(
         &mut self,
         limit: Duration,
         work: impl FnOnce() -> T + Send + 'static,
@@ -75,7 +75,7 @@ impl<T: Send + 'static> Lane<T> {
             return Err(Error::Late);
         }
         (self.job, self.due) = (Some(spawn_blocking(work)), None);
-        let ended = self.resume(limit).await;
+        let ended = self.resume_wait(limit).await;
         ended.expect("a job was put into the lane")
     }
 
@@ -85,7 +85,7 @@ impl<T: Send + 'static> Lane<T> {
     /// # Errors
     ///
     /// [`Error::Late`] after `limit`. The next call then waits for the whole `limit` again.
-    pub async fn resume(&mut self, limit: Duration) -> Option<Result<T, Error>> {
+    pub async fn resume_wait(&mut self, limit: Duration) -> Option<Result<T, Error>> {
         let job = self.job.as_mut()?;
         let due = *self.due.get_or_insert_with(|| Instant::now() + limit);
         let ended = timeout_at(due, job).await;
@@ -119,62 +119,68 @@ mod tests {
     #[tokio::test]
     async fn gives_the_result_once() {
         let mut lane = Lane::default();
-        assert_eq!(lane.run(LONG, || 1).await.unwrap(), 1);
+        assert_eq!(lane.run_job(LONG, || 1).await.unwrap(), 1);
         assert!(!lane.is_busy());
-        assert!(lane.resume(LONG).await.is_none());
-        assert_eq!(lane.run(LONG, || 2).await.unwrap(), 2);
+        assert!(lane.resume_wait(LONG).await.is_none());
+        assert_eq!(lane.run_job(LONG, || 2).await.unwrap(), 2);
     }
 
     #[tokio::test]
     async fn no_other_job_is_begun_while_one_hangs() {
         let mut lane = Lane::default();
         let (end, hung) = hanging();
-        assert!(matches!(lane.run(SOON, hung).await, Err(Error::Late)));
+        assert!(matches!(lane.run_job(SOON, hung).await, Err(Error::Late)));
         for _ in 0..3 {
-            let refused = lane.run(LONG, || unreachable!("one hangs"));
+            let refused = lane.run_job(LONG, || unreachable!("one hangs"));
             // The error must come without a wait.
             let refused = refused.now_or_never().unwrap();
             assert!(matches!(refused, Err(Error::Late)));
-            assert!(matches!(lane.resume(SOON).await, Some(Err(Error::Late))));
+            assert!(matches!(
+                lane.resume_wait(SOON).await,
+                Some(Err(Error::Late))
+            ));
         }
         end.send(7).unwrap();
-        assert_eq!(lane.resume(LONG).await.unwrap().unwrap(), 7);
-        assert_eq!(lane.run(LONG, || 8).await.unwrap(), 8);
+        assert_eq!(lane.resume_wait(LONG).await.unwrap().unwrap(), 7);
+        assert_eq!(lane.run_job(LONG, || 8).await.unwrap(), 8);
     }
 
     #[tokio::test]
     async fn a_late_result_that_nobody_took_is_forgotten_by_the_next_job() {
         let mut lane = Lane::default();
         let (end, hung) = hanging();
-        assert!(lane.run(SOON, hung).await.is_err());
+        assert!(lane.run_job(SOON, hung).await.is_err());
         end.send(7).unwrap();
         while lane.is_busy() {
             sleep(Duration::from_millis(1)).await;
         }
-        assert_eq!(lane.run(LONG, || 8).await.unwrap(), 8);
+        assert_eq!(lane.run_job(LONG, || 8).await.unwrap(), 8);
     }
 
     #[tokio::test]
     async fn a_result_outlives_a_wait_that_was_dropped() {
         let mut lane = Lane::default();
         let (end, hung) = hanging();
-        assert!(lane.run(LONG, hung).now_or_never().is_none());
-        assert!(lane.resume(LONG).now_or_never().is_none());
+        assert!(lane.run_job(LONG, hung).now_or_never().is_none());
+        assert!(lane.resume_wait(LONG).now_or_never().is_none());
         end.send(7).unwrap();
-        assert_eq!(lane.resume(LONG).await.unwrap().unwrap(), 7);
+        assert_eq!(lane.resume_wait(LONG).await.unwrap().unwrap(), 7);
     }
 
     #[tokio::test(start_paused = true)]
     async fn waits_that_are_dropped_put_the_limit_off_only_once_it_was_told() {
         let mut lane = Lane::default();
         let (_end, hung) = hanging();
-        assert!(lane.run(LONG, hung).now_or_never().is_none());
+        assert!(lane.run_job(LONG, hung).now_or_never().is_none());
         for late in [false, false, true, false, false, true] {
             advance(LONG / 3).await;
-            let told = lane.resume(LONG).now_or_never();
+            let told = lane.resume_wait(LONG).now_or_never();
             assert_eq!(matches!(told, Some(Some(Err(Error::Late)))), late);
             if late {
-                assert!(lane.resume(LONG).now_or_never().is_none(), "a new wait");
+                assert!(
+                    lane.resume_wait(LONG).now_or_never().is_none(),
+                    "a new wait"
+                );
             }
         }
     }
@@ -182,8 +188,8 @@ mod tests {
     #[tokio::test]
     async fn a_job_that_panics_frees_its_lane() {
         let mut lane = Lane::default();
-        let broken = lane.run(LONG, || panic!("on purpose")).await;
+        let broken = lane.run_job(LONG, || panic!("on purpose")).await;
         assert!(matches!(broken, Err(Error::Broken(_))));
-        lane.run(LONG, || ()).await.unwrap();
+        lane.run_job(LONG, || ()).await.unwrap();
     }
 }

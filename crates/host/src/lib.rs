@@ -12,4 +12,4 @@ pub mod watch;
 mod identity;
 mod root;
 
-pub use self::{identity::FileIdentity, root::Root};
+pub use self::{identity::FileIdentity, root::HostRoot};

@@ -19,7 +19,7 @@ use self::walk::walk;
 use crate::small;
 
 // An attribute in sysfs has at most one page.
-/// Size limit, in bytes, of [`Root::text`].
+/// Size limit, in bytes, of [`HostRoot::read_trimmed`].
 const TEXT_LIMIT: u64 = 1 << 20;
 
 /// Number of tries of a kernel lookup that renames and mounts of others disturb. After them the path is
@@ -30,15 +30,15 @@ const TRIES: usize = 16;
 /// results are absolute and seen from inside.
 ///
 /// The folder need not exist yet and may be replaced: every call starts at its path. All calls but
-/// [`Root::path`], [`Root::has`], [`Root::metadata`] and [`Root::read_link`] need a mounted `/proc` of
+/// [`HostRoot::join_path`], [`HostRoot::has_path`], [`HostRoot::metadata`] and [`HostRoot::read_link`] need a mounted `/proc` of
 /// the agent's PID namespace.
 ///
 /// ```
-/// let host = host::Root::new("/host");
-/// assert_eq!(host.path("/sys/bus/pci").to_str(), Some("/host/sys/bus/pci"));
+/// let host = host::HostRoot::new("/host");
+/// assert_eq!(host.join_path("/sys/bus/pci").to_str(), Some("/host/sys/bus/pci"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root(PathBuf);
+pub struct HostRoot(PathBuf);
 
 /// Treatment of the last component of a path if it is a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,43 +47,43 @@ enum LastLink {
     Keep,
 }
 
-// === impl Root ===
+// === impl HostRoot ===
 
-impl Root {
+impl HostRoot {
     /// Makes a root of the folder at `path`, as this process sees it.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
     /// Path of the folder, as this process sees it.
-    pub fn folder(&self) -> &Path {
+    pub fn root_folder(&self) -> &Path {
         &self.0
     }
 
     /// Joins the root and an absolute `path`, as this process sees it. For messages only: to open the
     /// result would follow absolute links out of the root.
-    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+    pub fn join_path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.0.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// True if `path` exists. A path that cannot be read counts as absent.
-    pub fn has(&self, path: impl AsRef<Path>) -> bool {
+    pub fn has_path(&self, path: impl AsRef<Path>) -> bool {
         self.metadata(path).is_ok()
     }
 
     /// Reads a small text file without white space around the text; `None` if it is absent, unreadable or
     /// longer than 1 MiB. Bytes that are not UTF-8 are replaced.
-    pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+    pub fn read_trimmed(&self, path: impl AsRef<Path>) -> Option<String> {
         let file = self.open_file(path).ok()?;
         let bytes = small::read_opened(&file, TEXT_LIMIT).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     /// Resolves all links of a path. The path must exist.
-    pub fn resolve(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
-        let root = self.open()?;
-        let whole = name_of(&find(&root, path.as_ref(), LastLink::Follow)?)?;
+    pub fn resolve_path(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
+        let root = self.open_root()?;
+        let whole = name_of(&find_path(&root, path.as_ref(), LastLink::Follow)?)?;
         let inside = whole.strip_prefix(name_of(&root)?);
         // This fails only if the root folder was moved during the call.
         let inside = inside.map_err(|_| io::Error::from(io::ErrorKind::NotFound))?;
@@ -92,14 +92,14 @@ impl Root {
 
     /// Reads the metadata of `path`, links followed.
     pub fn metadata(&self, path: impl AsRef<Path>) -> io::Result<Metadata> {
-        let found = find(&self.open()?, path.as_ref(), LastLink::Follow)?;
+        let found = find_path(&self.open_root()?, path.as_ref(), LastLink::Follow)?;
         File::from(found).metadata()
     }
 
     /// Reads the target of the link at `path`.
     pub fn read_link(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
-        let found = find(&self.open()?, path.as_ref(), LastLink::Keep)?;
-        match walk::target(&found) {
+        let found = find_path(&self.open_root()?, path.as_ref(), LastLink::Keep)?;
+        match walk::read_target(&found) {
             // readlinkat(2) with an empty path answers ENOENT, not EINVAL, for a file that is not a link.
             Err(Errno::NOENT) => Err(Errno::INVAL.into()),
             target => Ok(target?.into()),
@@ -108,7 +108,7 @@ impl Root {
 
     /// Opens a regular file for reading. Other kinds of files are not opened.
     pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File, small::Error> {
-        let found = find(&self.open()?, path.as_ref(), LastLink::Follow)?;
+        let found = find_path(&self.open_root()?, path.as_ref(), LastLink::Follow)?;
         let found = File::from(found);
         if found.metadata()?.is_file() {
             small::open_regular(&own_descriptor(&found))
@@ -120,24 +120,24 @@ impl Root {
     /// Lists the entries of a folder. Use their names and types only: their paths are below
     /// `/proc/self/fd`.
     pub fn read_dir(&self, path: impl AsRef<Path>) -> io::Result<ReadDir> {
-        let found = find(&self.open()?, path.as_ref(), LastLink::Follow)?;
+        let found = find_path(&self.open_root()?, path.as_ref(), LastLink::Follow)?;
         std::fs::read_dir(own_descriptor(&found))
     }
 
-    fn open(&self) -> io::Result<OwnedFd> {
+    fn open_root(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(openat(CWD, &self.0, flags, Mode::empty())?)
     }
 }
 
-impl Default for Root {
+impl Default for HostRoot {
     fn default() -> Self {
         Self::new("/")
     }
 }
 
 /// Finds a path below a root by the kernel's lookup, or by [`walk()`] if the kernel refuses.
-fn find(root: &OwnedFd, path: &Path, last: LastLink) -> io::Result<OwnedFd> {
+fn find_path(root: &OwnedFd, path: &Path, last: LastLink) -> io::Result<OwnedFd> {
     // `openat2` exists since Linux 5.6. systemd's filter answers ENOSYS in units with `RestrictSUIDSGID=`
     // (seccomp-util.c), and the filters of container runtimes before 2021 answer EPERM.
     //
@@ -153,7 +153,7 @@ fn find(root: &OwnedFd, path: &Path, last: LastLink) -> io::Result<OwnedFd> {
 /// name in `/proc`.
 fn find_by_kernel(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::PATH | OFlags::CLOEXEC | last.flags();
+    let flags = OFlags::PATH | OFlags::CLOEXEC | last.open_flags();
     let mut found = Err(Errno::AGAIN);
     for _ in 0..TRIES {
         // EAGAIN: another process renamed or mounted something, anywhere, so the kernel cannot be sure
@@ -179,7 +179,7 @@ fn name_of(file: &OwnedFd) -> io::Result<PathBuf> {
 // === impl LastLink ===
 
 impl LastLink {
-    fn flags(self) -> OFlags {
+    fn open_flags(self) -> OFlags {
         match self {
             Self::Follow => OFlags::empty(),
             Self::Keep => OFlags::NOFOLLOW,

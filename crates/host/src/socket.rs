@@ -23,19 +23,19 @@ const BACKLOG: i32 = 128;
 
 /// A listening socket with its file. A drop closes the socket and removes the file.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundSocket {
     listener: UnixListener,
-    file: File,
+    file: SocketFile,
 }
 
 /// File of a socket that this process made. A drop removes the file if it was not replaced.
 #[derive(Debug)]
-pub struct File {
+pub struct SocketFile {
     path: PathBuf,
     identity: FileIdentity,
 }
 
-/// Error of [`Bound::bind`].
+/// Error of [`BoundSocket::bind_path`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path is longer than [`PATH_LIMIT`].
@@ -70,29 +70,29 @@ pub enum Error {
     },
 }
 
-// === impl Bound ===
+// === impl BoundSocket ===
 
-impl Bound {
+impl BoundSocket {
     /// Listens on `path` with mode 0600, so that only root and the owner can connect. The socket of a
     /// dead process is replaced. The call must be made inside a tokio runtime.
     ///
     /// # Errors
     /// The path is too long, another process listens on it, or it is not a socket.
-    pub fn bind(path: &Path) -> Result<Self, Error> {
+    pub fn bind_path(path: &Path) -> Result<Self, Error> {
         if path.as_os_str().len() > PATH_LIMIT {
             return Err(Error::TooLong {
                 path: path.to_owned(),
             });
         }
-        clear(path)?;
+        clear_path(path)?;
         let failed = |source| Error::Io {
             path: path.to_owned(),
             source,
         };
-        let listener = listen(path).map_err(failed)?;
+        let listener = listen_private(path).map_err(failed)?;
         let identity =
             FileIdentity::of_entry(path).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        let file = File {
+        let file = SocketFile {
             path: path.to_owned(),
             identity,
         };
@@ -100,16 +100,16 @@ impl Bound {
     }
 
     /// Splits into the listener, and the file to drop at the end.
-    pub fn split(self) -> (UnixListener, File) {
+    pub fn into_parts(self) -> (UnixListener, SocketFile) {
         (self.listener, self.file)
     }
 }
 
-// === impl File ===
+// === impl SocketFile ===
 
-impl File {
+impl SocketFile {
     /// Path of the file.
-    pub fn path(&self) -> &Path {
+    pub fn socket_path(&self) -> &Path {
         &self.path
     }
 
@@ -119,7 +119,7 @@ impl File {
     }
 }
 
-impl Drop for File {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.is_ours() {
             let _ = fs_err::remove_file(&self.path);
@@ -133,7 +133,7 @@ pub fn is_alive(path: &Path) -> bool {
 }
 
 /// Makes a listening socket with mode 0600.
-fn listen(path: &Path) -> io::Result<UnixListener> {
+fn listen_private(path: &Path) -> io::Result<UnixListener> {
     // The mode must be right from the first moment: a chmod after bind(2) would leave a time in which
     // other users can connect.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -147,7 +147,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Removes the socket of a dead process; everything else at the path is an error.
-fn clear(path: &Path) -> Result<(), Error> {
+fn clear_path(path: &Path) -> Result<(), Error> {
     let path_buf = || path.to_owned();
     let Ok(meta) = fs_err::symlink_metadata(path) else {
         return Ok(());
@@ -174,12 +174,12 @@ mod tests {
     async fn removes_its_file_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
-        let (_listener, file) = Bound::bind(&path).unwrap().split();
+        let (_listener, file) = BoundSocket::bind_path(&path).unwrap().into_parts();
         assert!(file.is_ours());
         drop(file);
         assert!(!path.exists());
 
-        let (_listener, file) = Bound::bind(&path).unwrap().split();
+        let (_listener, file) = BoundSocket::bind_path(&path).unwrap().into_parts();
         fs_err::set_permissions(&path, PermissionsExt::from_mode(0o660)).unwrap();
         assert!(file.is_ours(), "whatever its mode");
         fs_err::remove_file(&path).unwrap();
@@ -193,7 +193,7 @@ mod tests {
     async fn is_for_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
-        let bound = Bound::bind(&path).unwrap();
+        let bound = BoundSocket::bind_path(&path).unwrap();
         let mode = fs_err::metadata(&path).unwrap().mode();
         assert_eq!(mode & 0o777, 0o600);
         drop(bound);
@@ -204,9 +204,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let bound = Bound::bind(&path).unwrap();
+        let bound = BoundSocket::bind_path(&path).unwrap();
         assert!(is_alive(&path));
-        let error = Bound::bind(&path).unwrap_err();
+        let error = BoundSocket::bind_path(&path).unwrap_err();
         assert!(matches!(error, Error::InUse { .. }), "{error}");
         drop(bound);
     }
@@ -216,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
         fs_err::write(&path, "data").unwrap();
-        let error = Bound::bind(&path).unwrap_err();
+        let error = BoundSocket::bind_path(&path).unwrap_err();
         assert!(matches!(error, Error::NotASocket { .. }), "{error}");
         assert_eq!(fs_err::read(&path).unwrap(), b"data");
     }
@@ -224,7 +224,7 @@ mod tests {
     #[tokio::test]
     async fn names_a_path_that_is_too_long() {
         let path = Path::new("/tmp").join("x".repeat(110));
-        let error = Bound::bind(&path).unwrap_err().to_string();
+        let error = BoundSocket::bind_path(&path).unwrap_err().to_string();
         assert!(
             error.contains("115 bytes") && error.contains("107"),
             "{error}"

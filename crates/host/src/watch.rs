@@ -2,7 +2,7 @@
 //!
 //! inotify only makes it fast. Its instances run out on busy nodes (`fs.inotify.max_user_instances` is
 //! 128 by default), some file systems send no events, and a folder may not exist yet. So
-//! [`Folder::changed`] also returns after a pause without events, and callers compare the files with
+//! [`WatchedFolder::wait_for_change`] also returns after a pause without events, and callers compare the files with
 //! those they knew.
 
 use std::{
@@ -19,7 +19,7 @@ const SETTLE: Duration = Duration::from_millis(5);
 
 /// Source of events for a watched folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Events {
+pub enum WatchMode {
     /// inotify if possible, and the pause in any case.
     #[default]
     Inotify,
@@ -29,9 +29,9 @@ pub enum Events {
 
 /// A watched folder.
 #[derive(Debug)]
-pub struct Folder {
+pub struct WatchedFolder {
     path: PathBuf,
-    events: Events,
+    events: WatchMode,
     pause: Duration,
     stream: Option<EventStream<Vec<u8>>>,
     /// Time at which an event that came already counts as a change.
@@ -39,12 +39,12 @@ pub struct Folder {
     warned: bool,
 }
 
-// === impl Folder ===
+// === impl WatchedFolder ===
 
-impl Folder {
-    /// Watches `path`, which need not exist yet. [`Folder::changed`] returns after `pause` at the
+impl WatchedFolder {
+    /// Watches `path`, which need not exist yet. [`WatchedFolder::wait_for_change`] returns after `pause` at the
     /// latest.
-    pub fn new(path: &Path, events: Events, pause: Duration) -> Self {
+    pub fn new(path: &Path, events: WatchMode, pause: Duration) -> Self {
         let mut folder = Self {
             path: path.to_owned(),
             events,
@@ -53,16 +53,16 @@ impl Folder {
             settled: None,
             warned: false,
         };
-        folder.open();
+        folder.open_watch();
         folder
     }
 
     /// Waits until something in the folder may have changed. Cancel safe: an event of a dropped wait is
     /// kept for the next one.
-    pub async fn changed(&mut self) {
+    pub async fn wait_for_change(&mut self) {
         if self.settled.is_none() {
             if self.stream.is_none() {
-                self.open();
+                self.open_watch();
             }
             let Some(stream) = &mut self.stream else {
                 sleep(self.pause).await;
@@ -72,11 +72,11 @@ impl Folder {
                 return;
             };
             self.settled = Some(Instant::now() + SETTLE);
-            self.hear(event.as_ref());
+            self.handle_event(event.as_ref());
         }
         while let (Some(settled), Some(stream)) = (self.settled, &mut self.stream) {
             match timeout_at(settled, stream.next()).await {
-                Ok(event) => self.hear(event.as_ref()),
+                Ok(event) => self.handle_event(event.as_ref()),
                 Err(_settled) => self.settled = None,
             }
         }
@@ -89,17 +89,17 @@ impl Folder {
     }
 
     /// Handles one event. If the folder was removed or inotify failed, the next call opens a new watch.
-    fn hear<T>(&mut self, event: Option<&std::io::Result<Event<T>>>) {
+    fn handle_event<T>(&mut self, event: Option<&std::io::Result<Event<T>>>) {
         if !is_live(event) {
             self.stream = None;
         }
     }
 
-    fn open(&mut self) {
-        if self.events == Events::Poll {
+    fn open_watch(&mut self) {
+        if self.events == WatchMode::Poll {
             return;
         }
-        match open(&self.path) {
+        match open_inotify(&self.path) {
             Ok(stream) => self.stream = Some(stream),
             Err(error) if !self.warned && error.kind() != std::io::ErrorKind::NotFound => {
                 self.warned = true;
@@ -118,7 +118,7 @@ fn is_live<T>(event: Option<&std::io::Result<Event<T>>>) -> bool {
     matches!(event, Some(Ok(event)) if !event.mask.contains(EventMask::IGNORED))
 }
 
-fn open(path: &Path) -> std::io::Result<EventStream<Vec<u8>>> {
+fn open_inotify(path: &Path) -> std::io::Result<EventStream<Vec<u8>>> {
     let inotify = Inotify::init()?;
     inotify.watches().add(
         path,
@@ -145,37 +145,37 @@ mod tests {
     #[tokio::test]
     async fn tells_of_a_new_file_long_before_the_pause_is_over() {
         let folder = tempfile::tempdir().unwrap();
-        let mut watched = Folder::new(folder.path(), Events::Inotify, LONG);
+        let mut watched = WatchedFolder::new(folder.path(), WatchMode::Inotify, LONG);
         fs_err::write(folder.path().join("x"), "").unwrap();
-        timeout(LONG / 3, watched.changed()).await.unwrap();
+        timeout(LONG / 3, watched.wait_for_change()).await.unwrap();
     }
 
     #[tokio::test]
     async fn a_change_outlives_a_wait_that_was_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        let mut watched = Folder::new(folder.path(), Events::Inotify, LONG);
+        let mut watched = WatchedFolder::new(folder.path(), WatchMode::Inotify, LONG);
         fs_err::write(folder.path().join("x"), "").unwrap();
         for _ in 0..50 {
-            if watched.changed().now_or_never().is_some() {
+            if watched.wait_for_change().now_or_never().is_some() {
                 return;
             }
             sleep(Duration::from_millis(1)).await;
         }
-        timeout(LONG / 3, watched.changed()).await.unwrap();
+        timeout(LONG / 3, watched.wait_for_change()).await.unwrap();
     }
 
     #[rstest]
-    #[case::without_events(Events::Poll, true)]
-    #[case::before_the_folder_exists(Events::Inotify, false)]
+    #[case::without_events(WatchMode::Poll, true)]
+    #[case::before_the_folder_exists(WatchMode::Inotify, false)]
     #[tokio::test]
-    async fn returns_after_the_pause(#[case] events: Events, #[case] exists: bool) {
+    async fn returns_after_the_pause(#[case] events: WatchMode, #[case] exists: bool) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sub");
         if exists {
             fs_err::create_dir(&path).unwrap();
         }
-        let mut watched = Folder::new(&path, events, SHORT);
-        timeout(LONG / 3, watched.changed()).await.unwrap();
+        let mut watched = WatchedFolder::new(&path, events, SHORT);
+        timeout(LONG / 3, watched.wait_for_change()).await.unwrap();
     }
 
     #[tokio::test]
@@ -183,15 +183,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sub");
         fs_err::create_dir(&path).unwrap();
-        let mut watched = Folder::new(&path, Events::Inotify, SHORT);
+        let mut watched = WatchedFolder::new(&path, WatchMode::Inotify, SHORT);
         fs_err::remove_dir(&path).unwrap();
-        timeout(LONG / 3, watched.changed()).await.unwrap();
+        timeout(LONG / 3, watched.wait_for_change()).await.unwrap();
         fs_err::create_dir(&path).unwrap();
         for _ in 0..3 {
-            timeout(LONG / 3, watched.changed()).await.unwrap();
+            timeout(LONG / 3, watched.wait_for_change()).await.unwrap();
         }
         watched.pause = LONG;
         fs_err::write(path.join("x"), "").unwrap();
-        timeout(LONG / 3, watched.changed()).await.unwrap();
+        timeout(LONG / 3, watched.wait_for_change()).await.unwrap();
     }
 }

@@ -2,19 +2,19 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use health::{Continuity, Now, Policy, Record, Saved};
+use health::{Continuity, DeviceRecord, HealthPolicy, Now, SavedDevice};
 use model::{AttributeName, Cause, CauseKind, Device, Kind, NodeRole, State, Values, Verdict};
 
 /// A known device: seen at least once, by this agent or an earlier one.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownDevice {
     /// Name of the backend that reports the device.
     pub(super) backend: String,
     /// Facts as last read, completed by earlier ones.
     pub(super) device: Arc<Device>,
     /// Number of processes on the device in the newest sample; `None` if not read.
     pub(super) users: Option<usize>,
-    pub(super) record: Record,
+    pub(super) record: DeviceRecord,
     /// The verdict in the last snapshot.
     pub(super) told: Option<Verdict>,
     /// True if the newest report and the next sample come from the same look, which must count
@@ -24,15 +24,15 @@ pub(super) struct Known {
     counts_errors: bool,
 }
 
-// === impl Known ===
+// === impl KnownDevice ===
 
-impl Known {
+impl KnownDevice {
     pub(super) fn new(backend: &str, device: Arc<Device>) -> Self {
         Self {
             backend: backend.to_owned(),
             device,
             users: None,
-            record: Record::default(),
+            record: DeviceRecord::default(),
             told: None,
             looked: false,
             counts_errors: false,
@@ -44,18 +44,18 @@ impl Known {
     pub(super) fn restored(
         backend: &str,
         device: Arc<Device>,
-        saved: Saved,
+        saved: SavedDevice,
         continuity: Continuity,
-        (policy, now): (&Policy, Now),
+        (policy, now): (&HealthPolicy, Now),
     ) -> Self {
         let same = Continuity {
             same_boot: true,
             same_driver: true,
         };
-        let before = Record::restore(saved.clone(), same, policy, now);
+        let before = DeviceRecord::from_saved(saved.clone(), same, policy, now);
         Self {
             told: Some(before.verdict(policy, now)),
-            record: Record::restore(saved, continuity, policy, now),
+            record: DeviceRecord::from_saved(saved, continuity, policy, now),
             ..Self::new(backend, device)
         }
     }
@@ -72,25 +72,31 @@ impl Known {
         self.device = if is_complete {
             Arc::clone(device)
         } else {
-            Arc::new(merge(old, device))
+            Arc::new(merge_facts(old, device))
         };
     }
 
     /// Takes in the reading of a check-up.
-    pub(super) fn read(&mut self, reading: &model::Reading, policy: &Policy, now: Now) {
+    pub(super) fn apply_reading(
+        &mut self,
+        reading: &model::Reading,
+        policy: &HealthPolicy,
+        now: Now,
+    ) {
         if let Values::Working(working) = &reading.values {
             self.counts_errors |= working.ecc_uncorrected.is_some();
         }
-        self.record.read(reading, policy, now);
+        self.record.record_reading(reading, policy, now);
     }
 
     /// Returns the verdict of a partition: its own, plus the causes of its card. Memory errors of
     /// the card are left out if the driver counts them for the partition itself.
-    pub(super) fn joined(&self, mut own: Verdict, card: &Verdict) -> Verdict {
+    pub(super) fn join_card_verdict(&self, mut own: Verdict, card: &Verdict) -> Verdict {
         let counted = |cause: &Cause| cause.kind == CauseKind::Ecc && self.counts_errors;
         let add = |own: &mut Vec<Cause>, card: &[Cause]| {
             let known = own.clone();
-            let new = |cause: &&Cause| !counted(cause) && !known.iter().any(|k| alike(k, cause));
+            let new =
+                |cause: &&Cause| !counted(cause) && !known.iter().any(|k| is_same_fault(k, cause));
             own.extend(card.iter().filter(new).cloned());
         };
         add(&mut own.warnings, &card.warnings);
@@ -109,7 +115,7 @@ impl Known {
 /// Completes the facts of a look that failed in part by earlier ones. A card whose MIG mode could
 /// not be read must not count as a whole card, nor one whose display could not be read as one
 /// without. Lists every field, so that the compiler finds a new one that is missing here.
-fn merge(old: &Device, new: &Device) -> Device {
+fn merge_facts(old: &Device, new: &Device) -> Device {
     let Device {
         id,
         vendor,
@@ -190,7 +196,7 @@ fn merge_kind(old: &Kind, new: Kind) -> Kind {
 
 /// True if two causes are of the same fault. Events of different codes share a kind; their evidence
 /// tells them apart.
-fn alike(one: &Cause, other: &Cause) -> bool {
+fn is_same_fault(one: &Cause, other: &Cause) -> bool {
     one.kind == other.kind && (one.kind != CauseKind::Event || one.evidence == other.evidence)
 }
 
@@ -229,12 +235,12 @@ mod tests {
                 placements: vec![Span { start: 0, size: 8 }],
             }],
             ..Device::card_of("nvidia", "GPU-3", "A100")
-                .with(
+                .with_attribute(
                     nvidia_rules::names::COMPUTE_CAPABILITY,
                     Version::of_two(8, 0),
                 )
-                .with(names::DISPLAY, true)
-                .with(names::COHERENT, false)
+                .with_attribute(names::DISPLAY, true)
+                .with_attribute(names::COHERENT, false)
                 .with_memory(1 << 30)
         }
     }
@@ -248,7 +254,7 @@ mod tests {
     }
 
     fn after(look: Device) -> Device {
-        let mut known = Known::new("nvidia", Arc::new(complete()));
+        let mut known = KnownDevice::new("nvidia", Arc::new(complete()));
         known.update(&Arc::new(look));
         Device::clone(&known.device)
     }
@@ -258,7 +264,7 @@ mod tests {
     fn a_look_that_failed_loses_no_fact() {
         let blind = Device {
             failures: vec![failure()],
-            ..Device::unnamed("nvidia", "GPU-3")
+            ..Device::bare_card("nvidia", "GPU-3")
         };
         let expected = Device {
             failures: vec![failure()],
@@ -282,8 +288,8 @@ mod tests {
             shapes: Vec::new(),
             kind: Kind::Card { partitioned: false },
             ..complete()
-                .with(names::DISPLAY, false)
-                .with(names::COHERENT, true)
+                .with_attribute(names::DISPLAY, false)
+                .with_attribute(names::COHERENT, true)
         };
         assert_eq!(after(look.clone()), look);
     }

@@ -16,7 +16,7 @@ mod tell;
 
 pub use self::{
     publish::{Published, Readers},
-    request::{Change, Details, Request, Requests},
-    state::{Draft, Keeping, State, keep},
-    task::{Inputs, run},
+    request::{ChangeRequest, ChangeRequests, Details, DeviceChange},
+    state::{SavedState, StateDraft, StateFileStatus, keep_state_file},
+    task::{Inputs, run_inventory},
 };

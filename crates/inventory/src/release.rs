@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use model::Snapshot;
 use probe::{
-    Released,
-    supervisor::{GivenUp, Which},
+    Releases,
+    supervisor::{BackendRelease, ReleaseScope},
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -19,10 +19,14 @@ pub const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
 /// # Errors
 /// After `limit`: the driver calls that do not return, as text for a person. Empty if none is
 /// known.
-pub async fn closed(readers: &Readers, given: &[GivenUp], limit: Instant) -> Result<(), String> {
+pub async fn closed(
+    readers: &Readers,
+    given: &[BackendRelease],
+    limit: Instant,
+) -> Result<(), String> {
     let mut released = readers.released.clone();
     let closed = released.wait_for(|released| {
-        let is_closed = |given: &GivenUp| {
+        let is_closed = |given: &BackendRelease| {
             let backend = released.get(&given.backend);
             backend.is_some_and(|released| is_closed(released, given))
         };
@@ -36,10 +40,10 @@ pub async fn closed(readers: &Readers, given: &[GivenUp], limit: Instant) -> Res
 
 /// True if the release is in force, lasts at least as long as it was asked for, and all handles are
 /// closed.
-fn is_closed(released: &Released, given: &GivenUp) -> bool {
+fn is_closed(released: &Releases, given: &BackendRelease) -> bool {
     let release = match given.which {
-        Which::All => released.all.as_ref(),
-        Which::Card(card) => released.cards.get(&card),
+        ReleaseScope::All => released.all.as_ref(),
+        ReleaseScope::Card(card) => released.cards.get(&card),
     };
     release.is_some_and(|release| release.closed && release.until >= given.until)
 }

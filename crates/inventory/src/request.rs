@@ -11,20 +11,20 @@ const QUEUE: usize = 16;
 
 /// Handle to request changes of the inventory. Clones share one queue.
 #[derive(Clone, Debug)]
-pub struct Requests(mpsc::Sender<Request>);
+pub struct ChangeRequests(mpsc::Sender<ChangeRequest>);
 
 /// A request, and the channel for its completion.
 #[derive(Debug)]
-pub struct Request {
+pub struct ChangeRequest {
     /// The requested change.
-    pub change: Change,
+    pub change: DeviceChange,
     /// Receives a message once the change is published.
     pub done: oneshot::Sender<()>,
 }
 
 /// A change of devices that others request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum DeviceChange {
     /// Cordon devices.
     Cordon {
         /// Ids of the devices. Unknown ones are ignored.
@@ -61,26 +61,26 @@ pub enum Change {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Details {
     /// Checks that a device does not support, by tier.
-    pub unsupported: BTreeMap<DeviceId, BTreeMap<Tier, Vec<String>>>,
+    pub unsupported_by_device: BTreeMap<DeviceId, BTreeMap<Tier, Vec<String>>>,
     /// The last changes of verdicts, the oldest first.
     pub history: Vec<Transition>,
 }
 
-// === impl Requests ===
+// === impl ChangeRequests ===
 
-impl Requests {
+impl ChangeRequests {
     /// Creates the queue: the handle for callers, and the receiver for the inventory.
-    pub fn channel() -> (Self, mpsc::Receiver<Request>) {
+    pub fn open_queue() -> (Self, mpsc::Receiver<ChangeRequest>) {
         let (sender, queue) = mpsc::channel(QUEUE);
         (Self(sender), queue)
     }
 
     /// Requests a change and waits until it is published. Returns early, without the change, while
     /// the inventory is being restarted.
-    pub async fn ask(&self, change: Change) {
+    pub async fn request_change(&self, change: DeviceChange) {
         let (done, told) = oneshot::channel();
         // A closed queue means that the inventory is being restarted; the change is lost then.
-        if self.0.send(Request { change, done }).await.is_ok() {
+        if self.0.send(ChangeRequest { change, done }).await.is_ok() {
             let _ = told.await;
         }
     }

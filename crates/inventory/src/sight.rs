@@ -1,21 +1,21 @@
 //! Derives the state of a device from a merged report of its backend.
 
-use health::Sight;
+use health::Observation;
 use model::{Backend, CallFailure, Device, DeviceId, Kind, Phase};
-use probe::Sighting;
+use probe::BackendState;
 
 /// Derives the state of a device from a merged report of its backend. `None` if the probe has not
 /// looked yet.
-pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Option<Sight<'a>> {
+pub(super) fn sight<'a>(device: &Device, sighting: &'a BackendState) -> Option<Observation<'a>> {
     let stuck = sighting.stuck.iter().find(|(card, _)| card.covers(device));
     if let Some(call) = stuck
         .map(|(_, call)| call)
         .or(sighting.driver_stuck.as_ref())
     {
-        return Some(Sight::Stuck(call));
+        return Some(Observation::Stuck(call));
     }
     if let Some(why) = &sighting.unwatched {
-        return Some(Sight::Unwatched(why));
+        return Some(Observation::Unmonitored(why));
     }
     if sighting.backend.phase == Phase::Starting {
         return None;
@@ -23,23 +23,26 @@ pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Option<Sight
     // A partition is only as healthy as its card, and nothing is known of it if nothing is known of
     // its card.
     let find = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
-    let failed = find(device.card()).and_then(|card| worst_failure(card));
+    let failed = find(device.card_id()).and_then(|card| worst_failure(card));
     if let Some(failure) = failed.filter(|failure| failure.fatal) {
-        return Some(Sight::Unreadable(failure));
+        return Some(Observation::Unreadable(failure));
     }
     if let Some(seen) = find(&device.id) {
-        return Some(Sight::Seen(&seen.failures));
+        return Some(Observation::Seen(&seen.failures));
     }
     let mut unreadable = sighting.backend.unreadable.iter();
     let unreadable = unreadable.find(|unreadable| unreadable.card.covers(device));
     Some(match unreadable {
-        Some(unreadable) => Sight::Unreadable(&unreadable.failure),
-        None => failed.map_or_else(|| missing(&sighting.backend), Sight::Untold),
+        Some(unreadable) => Observation::Unreadable(&unreadable.failure),
+        None => failed.map_or_else(
+            || observe_unlisted(&sighting.backend),
+            Observation::Unreported,
+        ),
     })
 }
 
 /// True if a partition was destroyed: its card is well and does not have it any more.
-pub(super) fn was_dissolved(device: &Device, sighting: &Sighting) -> bool {
+pub(super) fn was_dissolved(device: &Device, sighting: &BackendState) -> bool {
     let Kind::Partition { parent, .. } = &device.kind else {
         return false;
     };
@@ -58,10 +61,10 @@ fn worst_failure(device: &Device) -> Option<&CallFailure> {
 }
 
 /// Derives the state of a device that is not listed.
-fn missing(backend: &Backend) -> Sight<'_> {
+fn observe_unlisted(backend: &Backend) -> Observation<'_> {
     match backend.phase {
-        Phase::NoDriver => Sight::NoDriver(&backend.message),
-        Phase::DriverFailed => Sight::Failed(&backend.message),
-        _ => Sight::Missing("the driver does not list the device any more"),
+        Phase::NoDriver => Observation::NoDriver(&backend.message),
+        Phase::DriverFailed => Observation::DriverFailed(&backend.message),
+        _ => Observation::Missing("the driver does not list the device any more"),
     }
 }

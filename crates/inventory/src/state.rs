@@ -6,14 +6,14 @@ mod write;
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
-use health::SavedFile;
+use health::SavedHealth;
 use jiff::Timestamp;
 use model::DeviceId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(super) use self::read::{Loaded, Reader};
-pub use self::write::keep;
+pub(super) use self::read::{LoadedState, StateReader};
+pub use self::write::keep_state_file;
 
 /// Size limit of the state file, in bytes. Real files have some kilobytes.
 const MOST: usize = 4 << 20;
@@ -26,12 +26,12 @@ const FIRST_BACKEND: &str = "nvidia";
 /// State that is saved over a restart of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct State {
+pub struct SavedState {
     /// Version of the format of the file.
     #[serde(default = "first_version")]
     pub version: u32,
     /// Records of all devices and the history of verdicts.
-    pub health: SavedFile,
+    pub health: SavedHealth,
     /// Releases by backend: `all` or the address of a card, with the time at which the release
     /// ends.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -45,22 +45,22 @@ pub struct State {
 /// Fields of version 1, which knew one backend, that have another form today.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct FirstState {
+struct StateV1 {
     released: BTreeMap<String, Timestamp>,
 }
 
 /// State that is to be written.
 #[derive(Clone, Debug, Default)]
-pub struct Draft {
+pub struct StateDraft {
     /// Sequence number of the draft.
     pub number: u64,
     /// Path and content. `None` if nothing is to be written.
-    content: Option<(PathBuf, Arc<State>)>,
+    content: Option<(PathBuf, Arc<SavedState>)>,
 }
 
 /// Result of reading and writing the state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keeping {
+pub struct StateFileStatus {
     /// Path of the file; `None` if state is not saved (`health.stateFile` is off).
     pub file: Option<PathBuf>,
     /// Reason that the file could not be read or written; `None` if it could.
@@ -69,29 +69,33 @@ pub struct Keeping {
     tried: Option<u64>,
 }
 
-// === impl State ===
+// === impl SavedState ===
 
-impl Default for State {
+impl Default for SavedState {
     fn default() -> Self {
         Self {
             version: VERSION,
-            health: SavedFile::default(),
+            health: SavedHealth::default(),
             releases: BTreeMap::new(),
             facts: BTreeMap::new(),
         }
     }
 }
 
-impl State {
+impl SavedState {
     /// True if a start without this state would be the same.
     pub(super) fn is_empty(&self) -> bool {
         self.releases.is_empty()
             && self.health.history.is_empty()
-            && self.health.devices.values().all(health::Saved::is_blank)
+            && self
+                .health
+                .devices
+                .values()
+                .all(health::SavedDevice::is_blank)
     }
 
     /// Drops facts of devices without a saved record: they are of no use.
-    pub(super) fn tidy(&mut self) {
+    pub(super) fn drop_orphan_facts(&mut self) {
         let devices = &self.health.devices;
         self.facts.retain(|id, _| devices.contains_key(id));
     }
@@ -100,7 +104,7 @@ impl State {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if the text is longer than 4 MiB or malformed.
-    pub fn parse(text: &[u8]) -> io::Result<Self> {
+    pub fn parse_state(text: &[u8]) -> io::Result<Self> {
         let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
         if text.len() > MOST {
             return Err(invalid(format!("it has more than {MOST} bytes")));
@@ -112,12 +116,12 @@ impl State {
             return Ok(state);
         }
         // Malformed releases of version 1 cost the releases only.
-        let first: FirstState = serde_json::from_slice(text).unwrap_or_default();
+        let first: StateV1 = serde_json::from_slice(text).unwrap_or_default();
         Ok(state.upgrade(first))
     }
 
     /// Upgrades the fields that version 1 wrote in another form.
-    fn upgrade(mut self, first: FirstState) -> Self {
+    fn upgrade(mut self, first: StateV1) -> Self {
         for saved in self.health.devices.values_mut() {
             if saved.backend.is_empty() {
                 FIRST_BACKEND.clone_into(&mut saved.backend);
@@ -139,7 +143,7 @@ impl State {
     ///
     /// # Errors
     /// If the text stays too long without them.
-    pub fn text(&self) -> io::Result<Vec<u8>> {
+    pub fn to_file_text(&self) -> io::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(self)?;
         let mut less = None;
         // One byte is left for the line feed.
@@ -148,7 +152,7 @@ impl State {
             if !less.health.shrink() {
                 return Err(io::Error::other(format!("it has more than {MOST} bytes")));
             }
-            less.tidy();
+            less.drop_orphan_facts();
             text = serde_json::to_vec(less)?;
         }
         text.push(b'\n');
@@ -156,29 +160,29 @@ impl State {
     }
 }
 
-// === impl Draft ===
+// === impl StateDraft ===
 
-impl Draft {
+impl StateDraft {
     /// Returns the state to write; `None` while nothing is to be written.
-    pub fn state(&self) -> Option<&State> {
+    pub fn draft_state(&self) -> Option<&SavedState> {
         self.content.as_ref().map(|(_, state)| &**state)
     }
 
     /// Replaces the state, and counts up the number.
-    pub(super) fn set(&mut self, file: PathBuf, state: State) {
+    pub(super) fn replace_state(&mut self, file: PathBuf, state: SavedState) {
         self.number += 1;
         self.content = Some((file, Arc::new(state)));
     }
 
     /// Drops the state: nothing is to be written.
-    pub(super) fn clear(&mut self) {
+    pub(super) fn drop_state(&mut self) {
         self.content = None;
     }
 }
 
-// === impl Keeping ===
+// === impl StateFileStatus ===
 
-impl Keeping {
+impl StateFileStatus {
     /// Returns the status of a file that has not been read yet, or of none.
     pub(super) fn new(file: Option<PathBuf>) -> Self {
         Self {
@@ -188,7 +192,7 @@ impl Keeping {
     }
 
     /// Takes in the result of reading the file, at the draft with this number.
-    pub(super) fn read(&mut self, problem: Option<String>, draft: u64) {
+    pub(super) fn record_read(&mut self, problem: Option<String>, draft: u64) {
         self.tried = problem.is_none().then_some(draft);
         self.problem = problem;
     }

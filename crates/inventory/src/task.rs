@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use health::{Now, Policy};
+use health::{HealthPolicy, Now};
 use jiff::Timestamp;
 use probe::{
     Update,
-    supervisor::{OrdersByBackend, Which},
+    supervisor::{OrdersByBackend, ReleaseScope},
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -14,9 +14,9 @@ use tokio::{
 };
 
 use crate::{
-    Draft, Keeping, Published, Request, State,
+    ChangeRequest, Published, SavedState, StateDraft, StateFileStatus,
     inventory::{ALL, Inventory},
-    state::{Loaded, Reader},
+    state::{LoadedState, StateReader},
 };
 
 /// Period in which verdicts that depend on time are made again.
@@ -26,11 +26,11 @@ const TICK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Inputs<'a> {
     /// Rules for verdicts; changed by a reload of the config.
-    pub policy: watch::Receiver<Policy>,
+    pub policy: watch::Receiver<HealthPolicy>,
     /// Merged reports, samples, check-ups and events of the probes.
     pub updates: &'a mut mpsc::Receiver<Update>,
     /// Changes that other parts request.
-    pub requests: &'a mut mpsc::Receiver<Request>,
+    pub requests: &'a mut mpsc::Receiver<ChangeRequest>,
     /// Orders to the supervisors of the probes, for looks and releases.
     pub orders: OrdersByBackend,
     /// The kernel's id of this boot (`/proc/sys/kernel/random/boot_id`).
@@ -39,7 +39,7 @@ pub struct Inputs<'a> {
 
 /// Runs the inventory until the channel of updates closes. A new config takes effect at once, also
 /// for earlier observations.
-pub async fn run(inputs: Inputs<'_>, published: Published) {
+pub async fn run_inventory(inputs: Inputs<'_>, published: Published) {
     let Inputs {
         mut policy,
         updates,
@@ -53,9 +53,9 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
         wall: Timestamp::now(),
         uptime: started.elapsed(),
     };
-    let mut reader = Reader::default();
+    let mut reader = StateReader::default();
     published.turn_to(&mut reader, &policy.borrow());
-    let loaded = reader.attempt().await;
+    let loaded = reader.try_read().await;
     published.take_over(&mut inventory, loaded, &orders, now());
     published.restored.send_replace(true);
     let mut tick = interval(TICK);
@@ -67,17 +67,17 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
     loop {
         tokio::select! {
             update = updates.recv() => match update {
-                Some(update) => published.pass(&mut inventory, update, now()),
+                Some(update) => published.forward_update(&mut inventory, update, now()),
                 None => return,
             },
             Some(request) = requests.recv() => {
-                inventory.obey(&request.change, now());
+                inventory.apply_change(&request.change, now());
                 done.push(request.done);
             }
             Ok(()) = policy.changed() => {
-                published.configure(&mut inventory, &mut reader, &policy.borrow_and_update());
+                published.apply_policy(&mut inventory, &mut reader, &policy.borrow_and_update());
             }
-            loaded = reader.attempt(), if reader.is_pending() => {
+            loaded = reader.try_read(), if reader.is_pending() => {
                 published.take_over(&mut inventory, loaded, &orders, now());
             }
             _ = tick.tick() => {
@@ -88,7 +88,7 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
                 if !wanting.is_empty() && looked.elapsed() >= spacing {
                     looked = Instant::now();
                     for backend in wanting {
-                        orders.of(backend).refresh();
+                        orders.orders_of(backend).request_refresh();
                     }
                 }
             }
@@ -96,11 +96,11 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
         // Updates that are there already go into one snapshot, so that readers see fewer
         // intermediate states.
         while let Ok(update) = updates.try_recv() {
-            published.pass(&mut inventory, update, now());
+            published.forward_update(&mut inventory, update, now());
         }
         // Verdicts go out before the state is saved: they must not wait for the disk.
-        published.publish(&mut inventory, now());
-        published.keep(&mut inventory, &reader, now());
+        published.publish_news(&mut inventory, now());
+        published.draft_changes(&mut inventory, &reader, now());
         // After publishing, so that the caller can read the effect of its request.
         for done in done.drain(..) {
             let _ = done.send(());
@@ -112,9 +112,14 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
 
 impl Published {
     /// Applies a new policy; another path of the state file takes effect, too.
-    fn configure(&self, inventory: &mut Inventory, reader: &mut Reader, policy: &Policy) {
-        inventory.configure(policy);
-        if reader.file() != policy.health.state_file.as_ref() {
+    fn apply_policy(
+        &self,
+        inventory: &mut Inventory,
+        reader: &mut StateReader,
+        policy: &HealthPolicy,
+    ) {
+        inventory.set_policy(policy);
+        if reader.state_path() != policy.health.state_file.as_ref() {
             inventory.move_out();
             self.turn_to(reader, policy);
         }
@@ -122,13 +127,13 @@ impl Published {
 
     /// Switches to another state file. Nothing is written before the file was read: that would
     /// overwrite the state of an earlier agent.
-    fn turn_to(&self, reader: &mut Reader, policy: &Policy) {
+    fn turn_to(&self, reader: &mut StateReader, policy: &HealthPolicy) {
         let file = policy.health.state_file.clone();
-        self.drafts.send_modify(Draft::clear);
-        let mut keeping = Keeping::new(file.clone());
+        self.drafts.send_modify(StateDraft::drop_state);
+        let mut keeping = StateFileStatus::new(file.clone());
         reader.turn_to(file);
         if !reader.is_pending() {
-            keeping.read(None, self.drafts.borrow().number);
+            keeping.record_read(None, self.drafts.borrow().number);
         }
         self.keeping.send_replace(keeping);
     }
@@ -137,35 +142,35 @@ impl Published {
     fn take_over(
         &self,
         inventory: &mut Inventory,
-        loaded: Loaded,
+        loaded: LoadedState,
         orders: &OrdersByBackend,
         now: Now,
     ) {
         let problem = match loaded {
-            Loaded::State(state) => {
+            LoadedState::State(state) => {
                 // A reboot ends all releases.
                 if inventory.is_of_this_boot(&state.health) {
-                    hold(orders, inventory, &state);
+                    repeat_releases(orders, inventory, &state);
                 }
-                inventory.restore(*state, now);
+                inventory.restore_state(*state, now);
                 None
             }
-            Loaded::Nothing => None,
-            Loaded::Unread(problem) => Some(problem),
+            LoadedState::NoState => None,
+            LoadedState::Unread(problem) => Some(problem),
         };
         let draft = self.drafts.borrow().number;
         self.keeping.send_if_modified(|keeping| {
             let before = keeping.clone();
-            keeping.read(problem, draft);
+            keeping.record_read(problem, draft);
             *keeping != before
         });
     }
 
     /// Passes an update to the inventory, and publishes samples and releases, which are not in
     /// snapshots. A sample of an unknown device, or of another backend's device, is dropped.
-    fn pass(&self, inventory: &mut Inventory, update: Update, now: Now) {
+    fn forward_update(&self, inventory: &mut Inventory, update: Update, now: Now) {
         match &update {
-            Update::Sighting(sighting) => {
+            Update::State(sighting) => {
                 let (name, released) = (&sighting.backend.name, &sighting.released);
                 self.released.send_if_modified(|known| {
                     let before = known.insert(name.clone(), released.clone());
@@ -188,16 +193,16 @@ impl Published {
             | Update::Event { .. }
             | Update::Count { .. } => {}
         }
-        inventory.take(update, now);
+        inventory.apply_update(update, now);
     }
 
     /// Publishes a new snapshot and new details, if they differ.
-    fn publish(&self, inventory: &mut Inventory, now: Now) {
-        if let Some(snapshot) = inventory.changed(now) {
+    fn publish_news(&self, inventory: &mut Inventory, now: Now) {
+        if let Some(snapshot) = inventory.next_snapshot(now) {
             self.samples.send_if_modified(|samples| {
                 // Removed devices need no wake-up of the readers of samples: the snapshot tells
                 // them.
-                samples.retain(|id| snapshot.find(id.as_str()).is_some());
+                samples.retain(|id| snapshot.find_entry(id.as_str()).is_some());
                 false
             });
             self.snapshots.send_replace(snapshot);
@@ -205,32 +210,32 @@ impl Published {
         self.details.send_if_modified(|known| {
             let changed = !inventory.has_told(known);
             if changed {
-                *known = Arc::new(inventory.details());
+                *known = Arc::new(inventory.build_details());
             }
             changed
         });
     }
 
     /// Publishes the state for the state file if it changed. Not before the old file was read.
-    fn keep(&self, inventory: &mut Inventory, reader: &Reader, now: Now) {
-        let Some(file) = reader.file().filter(|_| !reader.is_pending()) else {
+    fn draft_changes(&self, inventory: &mut Inventory, reader: &StateReader, now: Now) {
+        let Some(file) = reader.state_path().filter(|_| !reader.is_pending()) else {
             return;
         };
         if let Some(state) = inventory.checkpoint(now) {
             self.drafts
-                .send_modify(|draft| draft.set(file.clone(), state));
+                .send_modify(|draft| draft.replace_state(file.clone(), state));
         }
     }
 }
 
 /// Returns the time between two extra looks at a device that recovers: at least one tick.
-fn spacing(policy: &Policy) -> Duration {
+fn spacing(policy: &HealthPolicy) -> Duration {
     let share = policy.health.hold_down / policy.health.passes.max(1);
     share.max(TICK)
 }
 
 /// Repeats the releases that were in force when the last agent ended.
-fn hold(orders: &OrdersByBackend, inventory: &Inventory, state: &State) {
+fn repeat_releases(orders: &OrdersByBackend, inventory: &Inventory, state: &SavedState) {
     let releases = state.releases.iter().flat_map(|(backend, releases)| {
         let releases = releases.iter();
         releases.map(move |(name, until)| (backend, name, until))
@@ -238,13 +243,13 @@ fn hold(orders: &OrdersByBackend, inventory: &Inventory, state: &State) {
     let mine = |backend: &str, name: &str| inventory.has_released(backend, name);
     for (backend, name, until) in releases.filter(|(backend, name, _)| !mine(backend, name)) {
         let which = match name.as_str() {
-            ALL => Some(Which::All),
-            card => card.parse().ok().map(Which::Card),
+            ALL => Some(ReleaseScope::All),
+            card => card.parse().ok().map(ReleaseScope::Card),
         };
         let left = Duration::try_from(until.duration_since(Timestamp::now())).ok();
         if let (Some(which), Some(left)) = (which, left.filter(|left| !left.is_zero())) {
             tracing::info!(backend, released = name, %until, "released before the agent started");
-            orders.release(backend, which, left);
+            orders.release_cards(backend, which, left);
         }
     }
 }

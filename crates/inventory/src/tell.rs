@@ -4,7 +4,7 @@ use model::{Backend, Cause, PciAddress, Phase, Snapshot, State, Transition, Verd
 use tracing::field::display;
 
 /// Logs each backend whose phase or message changed.
-pub(super) fn backends(before: &Snapshot, after: &Snapshot) {
+pub(super) fn log_backends(before: &Snapshot, after: &Snapshot) {
     for backend in &after.backends {
         let same = |old: &&Backend| {
             old.name == backend.name && old.phase == backend.phase && old.message == backend.message

@@ -18,7 +18,7 @@ mod status;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use config::Config;
-use host::watch::{Events, Folder};
+use host::watch::{WatchMode, WatchedFolder};
 use model::Snapshot;
 use pool::Offers;
 use rules::Vendors;
@@ -28,15 +28,15 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::memory::{Memory, Round};
-pub use self::status::{ListStatus, Status};
+use self::memory::{RoundInput, SpecKeeper};
+pub use self::status::{CdiStageStatus, ListStatus};
 
 /// Size limit, in bytes, of the kubelet's files that are read here.
 const TEXT_LIMIT: u64 = 4 << 20;
 
 /// Folders, times and vendors of the CDI stage.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct CdiSettings {
     /// Section `cdi` of the config: the folder of the specs among others.
     pub cdi: config::Cdi,
     /// Folder that stands for `/` of the host, for the files of the container runtime and the kubelet.
@@ -53,7 +53,7 @@ pub struct Settings {
 
 /// Channels into the CDI stage and out of it.
 #[derive(Debug)]
-pub struct Wires {
+pub struct CdiChannels {
     /// Newest snapshot. It is used only while there is no offer, because an offer has its own.
     pub snapshots: watch::Receiver<Arc<Snapshot>>,
     /// Config that the offers are made from.
@@ -63,14 +63,14 @@ pub struct Wires {
     /// Offers for the front end, published after their specs are on the disk.
     pub offers: watch::Sender<Offers>,
     /// State of the CDI stage, for `/v1/status`.
-    pub status: watch::Sender<Status>,
+    pub status: watch::Sender<CdiStageStatus>,
 }
 
 /// Keeps the spec files up to date and passes offers on, until cancelled. Errors of the disk do not
 /// end the task: they are in the status and in the reasons of the units.
-pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken) {
-    let mut memory = Memory::default();
-    let mut folder = Folder::new(&settings.cdi.dir, Events::Inotify, settings.check);
+pub async fn run_stage(settings: CdiSettings, mut wires: CdiChannels, cancel: CancellationToken) {
+    let mut memory = SpecKeeper::default();
+    let mut folder = WatchedFolder::new(&settings.cdi.dir, WatchMode::Inotify, settings.check);
     let mut again = true;
     let mut due = Instant::now() + settings.check;
     loop {
@@ -81,9 +81,9 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
         // after the offer that needs it.
         let new = config.pools.pools.iter();
         let old = draft.iter().map(|offer| &*offer.pool);
-        memory.ask(new.chain(old), settings.check * 2);
+        memory.set_asked(new.chain(old), settings.check * 2);
         let newest = || Arc::clone(&wires.snapshots.borrow());
-        let round = Round {
+        let round = RoundInput {
             snapshot: draft
                 .first()
                 .map_or_else(newest, |o| Arc::clone(&o.snapshot)),
@@ -96,7 +96,7 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
         // start the next try at once, in a loop, so after a failure only the timer counts.
         let calm = status.files.iter().all(|file| file.problem.is_none());
         let used = !status.files.is_empty();
-        status.log(&wires.status.borrow());
+        status.log_changes(&wires.status.borrow());
         wires.status.send_replace(status);
         again = tokio::select! {
             () = cancel.cancelled() => return,
@@ -107,7 +107,7 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
             },
             Ok(()) = wires.config.changed() => false,
             // `due` is a fixed time, not a pause: frequent offers must not delay the check.
-            () = look(&mut folder, calm && used, due) => {
+            () = wait_for_check(&mut folder, calm && used, due) => {
                 due = Instant::now() + settings.check;
                 true
             }
@@ -116,16 +116,16 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
 }
 
 /// Waits for the next check of the files: at the time `due`, or, if `early`, when the folder changes.
-async fn look(folder: &mut Folder, early: bool, due: Instant) {
+async fn wait_for_check(folder: &mut WatchedFolder, early: bool, due: Instant) {
     match early {
-        true => drop(timeout_at(due, folder.changed()).await),
+        true => drop(timeout_at(due, folder.wait_for_change()).await),
         false => sleep_until(due).await,
     }
 }
 
-// === impl Settings ===
+// === impl CdiSettings ===
 
-impl Settings {
+impl CdiSettings {
     /// Settings with the default times: a check every 10 s, and 5 s for a job on the disk.
     pub fn new(
         cdi: config::Cdi,

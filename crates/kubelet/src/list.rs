@@ -17,7 +17,7 @@ use prost::Message;
     "the list of {units} units of {resource} has {bytes} bytes and the kubelet takes at most \
      {MESSAGE_LIMIT}: offer fewer, with fewer replicas or more resource names"
 )]
-pub struct TooLarge {
+pub struct ListTooLarge {
     resource: ResourceName,
     units: usize,
     bytes: usize,
@@ -28,11 +28,11 @@ pub struct TooLarge {
 ///
 /// # Errors
 /// The message would be larger than the kubelet accepts.
-pub fn list(offer: &Offer) -> Result<ListAndWatchResponse, TooLarge> {
+pub fn build_list(offer: &Offer) -> Result<ListAndWatchResponse, ListTooLarge> {
     // Unhealthy units stay listed: capacity is the sum of healthy and unhealthy devices, and a
     // device that is not listed is removed from both
     // (pkg/kubelet/cm/devicemanager/manager.go, `GetCapacity`).
-    let mut devices: Vec<Device> = offer.units.iter().map(device).collect();
+    let mut devices: Vec<Device> = offer.units.iter().map(to_list_device).collect();
     devices.sort_by(|a, b| a.id.cmp(&b.id));
     devices.dedup_by(|later, first| {
         let same = later.id == first.id;
@@ -43,7 +43,7 @@ pub fn list(offer: &Offer) -> Result<ListAndWatchResponse, TooLarge> {
     });
     let list = ListAndWatchResponse { devices };
     match list.encoded_len() {
-        bytes if bytes > MESSAGE_LIMIT => Err(TooLarge {
+        bytes if bytes > MESSAGE_LIMIT => Err(ListTooLarge {
             resource: offer.resource.clone(),
             units: offer.units.len(),
             bytes,
@@ -52,7 +52,7 @@ pub fn list(offer: &Offer) -> Result<ListAndWatchResponse, TooLarge> {
     }
 }
 
-fn device(unit: &Unit) -> Device {
+fn to_list_device(unit: &Unit) -> Device {
     // An unknown node is no topology at all. The kernel writes -1 for it, and the kubelet drops
     // nodes that it does not know.
     Device {
@@ -77,13 +77,13 @@ mod tests {
 
     use super::*;
 
-    fn offer(units: Vec<Unit>) -> Offer {
+    fn make_offer(units: Vec<Unit>) -> Offer {
         Offer {
             resource: "nvidia.com/gpu".parse().unwrap(),
             units,
-            snapshot: Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH)),
-            pool: Arc::new(config::Pool::all("gpu", "nvidia.com/gpu")),
-            lists: rules::resolve_lists(&config::Handover::default(), rules::Runtime::default()),
+            snapshot: Arc::new(Snapshot::empty_at(Timestamp::UNIX_EPOCH)),
+            pool: Arc::new(config::Pool::of_all_devices("gpu", "nvidia.com/gpu")),
+            lists: rules::resolve_lists(&config::Handover::default(), rules::CdiSupport::default()),
             vendors: rules::Vendors::default(),
         }
     }
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    fn units() -> impl Strategy<Value = Vec<Unit>> {
+    fn any_units() -> impl Strategy<Value = Vec<Unit>> {
         let unit = ("[a-c]{0,3}", any::<bool>(), any::<Option<u32>>())
             .prop_map(|(id, healthy, numa)| unit(id, healthy, numa));
         prop::collection::vec(unit, 0..40)
@@ -107,8 +107,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_offer_becomes_a_list_that_the_kubelet_can_use(units in units()) {
-            let list = list(&offer(units.clone())).unwrap();
+        fn any_offer_becomes_a_list_that_the_kubelet_can_use(units in any_units()) {
+            let list = build_list(&make_offer(units.clone())).unwrap();
             let sent: Vec<&str> = list.devices.iter().map(|d| d.id.as_str()).collect();
             prop_assert!(sent.is_sorted_by(|a, b| a < b), "{:?}", sent);
             let mut healthy: BTreeMap<&str, bool> = BTreeMap::new();
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn node_0_is_on_the_wire_and_no_node_is_not() {
         let units = vec![unit("a", true, Some(0)), unit("b", true, None)];
-        let bytes = list(&offer(units)).unwrap().encode_to_vec();
+        let bytes = build_list(&make_offer(units)).unwrap().encode_to_vec();
         let decoded = ListAndWatchResponse::decode(bytes.as_slice()).unwrap();
         let nodes = |at: usize| {
             let topology = decoded.devices[at].topology.as_ref();
@@ -158,15 +158,18 @@ mod tests {
             ids.chain([last]).map(|id| unit(id, true, None)).collect()
         };
         let count = 50_000;
-        let room = MESSAGE_LIMIT - list(&offer(units(count, 127))).unwrap().encoded_len();
+        let room = MESSAGE_LIMIT
+            - build_list(&make_offer(units(count, 127)))
+                .unwrap()
+                .encoded_len();
         // Lengths of this size need two or three bytes; find the exact fit by trying.
         let exact = (room..room + 140)
             .rev()
-            .find(|last| list(&offer(units(count, *last))).is_ok())
+            .find(|last| build_list(&make_offer(units(count, *last))).is_ok())
             .unwrap();
-        let fits = list(&offer(units(count, exact))).unwrap();
+        let fits = build_list(&make_offer(units(count, exact))).unwrap();
         assert_eq!(fits.encoded_len(), MESSAGE_LIMIT);
-        let error = list(&offer(units(count, exact + 1)))
+        let error = build_list(&make_offer(units(count, exact + 1)))
             .unwrap_err()
             .to_string();
         assert!(error.contains("4194305 bytes"), "{error}");

@@ -19,7 +19,7 @@ const ANSWER_LIMIT: usize = 16 << 20;
 /// Client of the kubelet's pod resources socket. Each call makes a new connection, so that it works
 /// after a restart of the kubelet.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct PodResourcesClient {
     path: PathBuf,
     limit: Duration,
 }
@@ -62,9 +62,9 @@ pub enum Error {
     },
 }
 
-// === impl Client ===
+// === impl PodResourcesClient ===
 
-impl Client {
+impl PodResourcesClient {
     /// Makes a client for the socket at `path` that waits at most `limit` for each answer. It does
     /// not connect yet.
     pub fn new(path: impl Into<PathBuf>, limit: Duration) -> Self {
@@ -77,28 +77,28 @@ impl Client {
     // Active pods only: a pod that has ended is absent although the kubelet may still hold its
     // devices (feature gate `KubeletPodResourcesListUseActivePods`, on since 1.34).
     /// Lists every active pod with the devices of its containers.
-    pub async fn list(&self) -> Result<ListPodResourcesResponse, Error> {
+    pub async fn list_pods(&self) -> Result<ListPodResourcesResponse, Error> {
         let call = "List";
         let answer = async {
             let request = ListPodResourcesRequest {};
-            let answer = self.connect().await?.list(request).await;
-            answer.map_err(|status| failed(call, status))
+            let answer = self.connect_lister().await?.list(request).await;
+            answer.map_err(|status| to_call_error(call, status))
         };
         Ok(self.within(call, answer).await?.into_inner())
     }
 
     // Healthy devices only (pkg/kubelet/cm/devicemanager/manager.go, `GetAllocatableDevices`).
     /// Lists the healthy devices of every registered resource, as the kubelet counts them.
-    pub async fn allocatable(&self) -> Result<AllocatableResourcesResponse, Error> {
+    pub async fn list_allocatable(&self) -> Result<AllocatableResourcesResponse, Error> {
         let call = "GetAllocatableResources";
         let answer = async {
             let request = AllocatableResourcesRequest {};
             let answer = self
-                .connect()
+                .connect_lister()
                 .await?
                 .get_allocatable_resources(request)
                 .await;
-            answer.map_err(|status| failed(call, status))
+            answer.map_err(|status| to_call_error(call, status))
         };
         Ok(self.within(call, answer).await?.into_inner())
     }
@@ -114,14 +114,14 @@ impl Client {
             .unwrap_or(Err(Error::Late { call, limit }))
     }
 
-    async fn connect(&self) -> Result<PodResourcesListerClient<Channel>, Error> {
+    async fn connect_lister(&self) -> Result<PodResourcesListerClient<Channel>, Error> {
         let stream = tokio::net::UnixStream::connect(&self.path)
             .await
             .map_err(|source| Error::Connect {
                 path: self.path.clone(),
                 source,
             })?;
-        let channel = socket::channel(Endpoint::from_static(socket::AUTHORITY), stream)
+        let channel = socket::connect_channel(Endpoint::from_static(socket::AUTHORITY), stream)
             .await
             .map_err(|source| Error::Transport {
                 path: self.path.clone(),
@@ -131,7 +131,7 @@ impl Client {
     }
 }
 
-fn failed(call: &'static str, status: tonic::Status) -> Error {
+fn to_call_error(call: &'static str, status: tonic::Status) -> Error {
     Error::Call {
         call,
         source: Box::new(status),

@@ -35,14 +35,14 @@ const HASH: usize = 8;
 /// Socket names of one process. In a folder with a path of up to `Config::KUBELET_DIR_LIMIT` bytes
 /// every resource has a name within the length limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Names {
+pub(crate) struct SocketNames {
     dir: PathBuf,
     nonce: String,
 }
 
 /// A server connection that our side can end, even if the peer does not answer.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct CuttableConnection {
     stream: UnixStream,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -53,14 +53,14 @@ pub(crate) struct Connection {
     "no socket fits into {}: the shortest path would have {length} bytes and the system takes at \
      most {PATH_LIMIT}; mount the kubelet's folder at a shorter path", dir.display()
 )]
-pub(crate) struct TooLong {
+pub(crate) struct SocketPathTooLong {
     dir: PathBuf,
     length: usize,
 }
 
-// === impl Names ===
+// === impl SocketNames ===
 
-impl Names {
+impl SocketNames {
     /// Makes names in `dir` that no other process and no earlier start uses.
     pub(crate) fn new(dir: &Path) -> Self {
         // A pid alone is not unique: each agent in a pod can be pid 1. `RandomState` has random keys
@@ -77,7 +77,7 @@ impl Names {
     ///
     /// # Errors
     /// Not even the hash fits into the length limit of a socket path.
-    pub(crate) fn nth(&self, resource: &ResourceName, n: u64) -> Result<String, TooLong> {
+    pub(crate) fn nth(&self, resource: &ResourceName, n: u64) -> Result<String, SocketPathTooLong> {
         let tail = format!("-{}-{n}{SUFFIX}", self.nonce);
         let fixed = self.dir.as_os_str().len() + 1 + PREFIX.len() + tail.len();
         let slug = resource.as_str().replace('/', "_");
@@ -89,7 +89,7 @@ impl Names {
             }
             HASH => hash(resource.as_str()),
             _ => {
-                return Err(TooLong {
+                return Err(SocketPathTooLong {
                     dir: self.dir.clone(),
                     length: fixed + HASH,
                 });
@@ -99,7 +99,7 @@ impl Names {
     }
 
     /// Removes the sockets of dead agents. Sockets of live processes, and our own, stay.
-    pub(crate) async fn sweep(&self) {
+    pub(crate) async fn remove_dead_sockets(&self) {
         let own = format!("-{}-", self.nonce);
         let Ok(entries) = fs_err::read_dir(&self.dir) else {
             return;
@@ -116,9 +116,9 @@ impl Names {
     }
 }
 
-// === impl Connection ===
+// === impl CuttableConnection ===
 
-impl Connection {
+impl CuttableConnection {
     /// Makes a connection that is cut off when `cut` completes.
     pub(crate) fn new(stream: UnixStream, cut: WaitForCancellationFutureOwned) -> Self {
         Self {
@@ -133,13 +133,13 @@ impl Connection {
     }
 }
 
-impl Connected for Connection {
+impl Connected for CuttableConnection {
     type ConnectInfo = ();
 
     fn connect_info(&self) -> Self::ConnectInfo {}
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for CuttableConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -152,7 +152,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for CuttableConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -175,7 +175,7 @@ impl AsyncWrite for Connection {
 
 /// Makes a gRPC channel over an open connection. It never reconnects: a kubelet that restarted must
 /// be noticed, and not be called under the old registration.
-pub(crate) async fn channel(
+pub(crate) async fn connect_channel(
     endpoint: Endpoint,
     stream: UnixStream,
 ) -> Result<Channel, tonic::transport::Error> {

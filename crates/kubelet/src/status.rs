@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::front::Served;
+use crate::front::ServedOffer;
 
 /// State of the device plugin front end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub struct Status {
 
 /// Handle to write one row of a [`Status`].
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct ResourceRow {
     board: Arc<watch::Sender<Status>>,
     resource: ResourceName,
 }
@@ -31,19 +31,19 @@ pub(crate) struct Row {
 
 impl Status {
     /// Finds the row of a resource.
-    pub fn of(&self, resource: &str) -> Option<&Resource> {
+    pub fn find_resource(&self, resource: &str) -> Option<&Resource> {
         self.resources
             .iter()
             .find(|row| row.resource.as_str() == resource)
     }
 
     /// Removes the rows of resources without an offer.
-    pub(crate) fn keep(&mut self, offers: &Offers) {
+    pub(crate) fn retain_offered(&mut self, offers: &Offers) {
         let offered = |row: &Resource| offers.iter().any(|o| o.resource == row.resource);
         self.resources.retain(offered);
     }
 
-    fn row(&mut self, resource: &ResourceName) -> &mut Resource {
+    fn find_or_add(&mut self, resource: &ResourceName) -> &mut Resource {
         let at = self
             .resources
             .binary_search_by(|row| row.resource.cmp(resource))
@@ -55,23 +55,23 @@ impl Status {
     }
 }
 
-// === impl Row ===
+// === impl ResourceRow ===
 
-impl Row {
+impl ResourceRow {
     pub(crate) fn new(board: Arc<watch::Sender<Status>>, resource: ResourceName) -> Self {
         Self { board, resource }
     }
 
     /// Present phase of the resource.
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn current_phase(&self) -> Phase {
         let board = self.board.borrow();
         board
-            .of(self.resource.as_str())
+            .find_resource(self.resource.as_str())
             .map_or_else(Phase::default, |row| row.phase)
     }
 
     /// Sets phase, message and socket, and writes a log line if the phase or the message is new.
-    pub(crate) fn set(&self, phase: Phase, message: &str, socket: Option<&str>) {
+    pub(crate) fn set_phase(&self, phase: Phase, message: &str, socket: Option<&str>) {
         let mut news = false;
         self.edit(|row| {
             news = row.phase != phase || row.message != message;
@@ -83,18 +83,18 @@ impl Row {
             row.socket = socket.map(ToOwned::to_owned);
         });
         if news {
-            self.log(phase, message);
+            self.log_phase(phase, message);
         }
     }
 
     /// Adds one to the number of registrations.
-    pub(crate) fn count(&self) {
+    pub(crate) fn count_registration(&self) {
         self.edit(|row| row.registrations += 1);
     }
 
     /// Takes the numbers of units from an offer, and logs a list that cannot be sent.
-    pub(crate) fn offer(&self, served: &Served) {
-        let (units, healthy) = (served.offer.units.len(), served.offer.healthy());
+    pub(crate) fn set_offer(&self, served: &ServedOffer) {
+        let (units, healthy) = (served.offer.units.len(), served.offer.healthy_count());
         let withheld = served.list.as_ref().err().map(ToString::to_string);
         let mut news = None;
         self.edit(|row| {
@@ -109,7 +109,7 @@ impl Row {
     }
 
     /// Removes the row.
-    pub(crate) fn remove(&self) {
+    pub(crate) fn remove_row(&self) {
         let other = |row: &Resource| row.resource != self.resource;
         self.board
             .send_modify(|status| status.resources.retain(other));
@@ -118,14 +118,14 @@ impl Row {
     fn edit(&self, change: impl FnOnce(&mut Resource)) {
         self.board.send_if_modified(|status| {
             let known = status.resources.len();
-            let row = status.row(&self.resource);
+            let row = status.find_or_add(&self.resource);
             let before = row.clone();
             change(row);
             *row != before || status.resources.len() != known
         });
     }
 
-    fn log(&self, phase: Phase, message: &str) {
+    fn log_phase(&self, phase: Phase, message: &str) {
         let resource = &self.resource;
         match phase {
             Phase::Refused | Phase::Failed => {
@@ -143,15 +143,15 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn row(board: &Arc<watch::Sender<Status>>, resource: &str) -> Row {
-        Row::new(Arc::clone(board), resource.parse().unwrap())
+    fn make_row(board: &Arc<watch::Sender<Status>>, resource: &str) -> ResourceRow {
+        ResourceRow::new(Arc::clone(board), resource.parse().unwrap())
     }
 
     #[test]
     fn keeps_rows_sorted_and_apart() {
         let board = Arc::new(watch::Sender::new(Status::default()));
-        row(&board, "b.com/x").set(Phase::Refused, "no", None);
-        row(&board, "a.com/x").count();
+        make_row(&board, "b.com/x").set_phase(Phase::Refused, "no", None);
+        make_row(&board, "a.com/x").count_registration();
         let status = board.borrow().clone();
         let names: Vec<&str> = status
             .resources
@@ -159,20 +159,23 @@ mod tests {
             .map(|r| r.resource.as_str())
             .collect();
         assert_eq!(names, ["a.com/x", "b.com/x"]);
-        assert_eq!(status.of("b.com/x").unwrap().phase, Phase::Refused);
-        assert_eq!(status.of("a.com/x").unwrap().registrations, 1);
+        assert_eq!(
+            status.find_resource("b.com/x").unwrap().phase,
+            Phase::Refused
+        );
+        assert_eq!(status.find_resource("a.com/x").unwrap().registrations, 1);
     }
 
     #[test]
     fn wakes_readers_only_when_something_is_new() {
         let board = Arc::new(watch::Sender::new(Status::default()));
-        let row = row(&board, "a.com/x");
-        row.set(Phase::Failed, "why", None);
+        let row = make_row(&board, "a.com/x");
+        row.set_phase(Phase::Failed, "why", None);
         let mut reader = board.subscribe();
         let since = board.borrow().resources[0].since;
-        row.set(Phase::Failed, "why", None);
+        row.set_phase(Phase::Failed, "why", None);
         assert!(!reader.has_changed().unwrap());
-        row.set(Phase::Failed, "why else", None);
+        row.set_phase(Phase::Failed, "why else", None);
         assert!(reader.has_changed().unwrap());
         assert_eq!(reader.borrow_and_update().resources[0].since, since);
     }

@@ -59,7 +59,7 @@ pub enum Value {
 pub type Attributes = BTreeMap<AttributeName, Value>;
 
 /// Capacities of a device: bytes of memory, numbers of engines.
-pub type Capacity = BTreeMap<CapacityName, u64>;
+pub type Capacities = BTreeMap<CapacityName, u64>;
 
 /// Names of attributes that devices of every vendor can have. A name that DRA or NVIDIA's DRA
 /// driver defines is used as it is there. Names of one vendor only are in the vendor's folder.
@@ -67,22 +67,22 @@ pub mod names {
     use super::AttributeName;
 
     /// Product name, e.g. `NVIDIA A100-SXM4-40GB`. A partition has the name of its card.
-    pub const PRODUCT: AttributeName = AttributeName::known("productName");
+    pub const PRODUCT: AttributeName = AttributeName::from_static("productName");
     /// Vendor's name of the generation, e.g. `Hopper`.
-    pub const ARCHITECTURE: AttributeName = AttributeName::known("architecture");
+    pub const ARCHITECTURE: AttributeName = AttributeName::from_static("architecture");
     /// Vendor's name of the product line, e.g. `Tesla`.
-    pub const BRAND: AttributeName = AttributeName::known("brand");
+    pub const BRAND: AttributeName = AttributeName::from_static("brand");
     /// True if a display is attached to the card.
-    pub const DISPLAY: AttributeName = AttributeName::known("display");
+    pub const DISPLAY: AttributeName = AttributeName::from_static("display");
     /// True if CPU and card see each other's memory under the same addresses in hardware (ATS).
-    pub const COHERENT: AttributeName = AttributeName::known("coherent");
+    pub const COHERENT: AttributeName = AttributeName::from_static("coherent");
     /// True if the device is part of the board's chip. Such a device has no device node of its own
     /// and no sensors.
-    pub const INTEGRATED: AttributeName = AttributeName::known("integrated");
+    pub const INTEGRATED: AttributeName = AttributeName::from_static("integrated");
     /// True if the device stands for all cards of the machine, because they cannot be told apart.
-    pub const COMBINED: AttributeName = AttributeName::known("combined");
+    pub const COMBINED: AttributeName = AttributeName::from_static("combined");
     /// Capacity: bytes of memory.
-    pub const MEMORY: AttributeName = AttributeName::known("memory");
+    pub const MEMORY: AttributeName = AttributeName::from_static("memory");
 }
 
 /// Highest length of a name, as in DRA (`DeviceMaxIDLength`). The API server refuses a slice with a
@@ -95,7 +95,7 @@ const DOMAIN_LIMIT: usize = 63;
 
 impl AttributeName {
     /// Creates a name without a check, for constants. Names of a probe or a user must be parsed.
-    pub const fn known(name: &'static str) -> Self {
+    pub const fn from_static(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttributeName, Attributes, Capacity, CardRef, DeviceId, Index, Link, PciAddress, Shape, Value,
-    known, names,
+    AttributeName, Attributes, Capacities, CardRef, DeviceId, Index, Link, PciAddress, Shape,
+    Value, known, names,
 };
 
 /// Device that can be handed to a pod: a whole card, or a partition of one.
@@ -47,7 +47,7 @@ pub struct Device {
         deserialize_with = "known::facts",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
-    pub capacity: Capacity,
+    pub capacity: Capacities,
     /// Device nodes that a container needs for the device, as host paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<DeviceNode>,
@@ -141,18 +141,18 @@ impl Device {
     /// ```
     /// use model::{Device, names};
     ///
-    /// let card = Device::card_of("crypto", "card-0", "Crypto 9").with(names::DISPLAY, false);
-    /// assert_eq!(card.product(), Some("Crypto 9"));
+    /// let card = Device::card_of("crypto", "card-0", "Crypto 9").with_attribute(names::DISPLAY, false);
+    /// assert_eq!(card.product_name(), Some("Crypto 9"));
     /// ```
     pub fn card_of(vendor: &str, id: impl Into<DeviceId>, product: &str) -> Self {
         Self {
             attributes: Attributes::from([(names::PRODUCT, product.into())]),
-            ..Self::unnamed(vendor, id)
+            ..Self::bare_card(vendor, id)
         }
     }
 
     /// Creates a whole card without any fact.
-    pub fn unnamed(vendor: &str, id: impl Into<DeviceId>) -> Self {
+    pub fn bare_card(vendor: &str, id: impl Into<DeviceId>) -> Self {
         Self {
             id: id.into(),
             vendor: vendor.to_owned(),
@@ -161,7 +161,7 @@ impl Device {
             pci: None,
             numa: None,
             attributes: Attributes::new(),
-            capacity: Capacity::new(),
+            capacity: Capacities::new(),
             nodes: Vec::new(),
             links: Vec::new(),
             shapes: Vec::new(),
@@ -171,7 +171,7 @@ impl Device {
 
     /// Adds an attribute.
     #[must_use]
-    pub fn with(mut self, name: AttributeName, value: impl Into<Value>) -> Self {
+    pub fn with_attribute(mut self, name: AttributeName, value: impl Into<Value>) -> Self {
         self.attributes.insert(name, value.into());
         self
     }
@@ -185,22 +185,22 @@ impl Device {
 
     /// Returns the product name, e.g. `NVIDIA A100-SXM4-40GB`; a partition has the name of its
     /// card.
-    pub fn product(&self) -> Option<&str> {
+    pub fn product_name(&self) -> Option<&str> {
         self.attributes.get(&names::PRODUCT)?.as_text()
     }
 
     /// Returns the bytes of memory.
-    pub fn memory(&self) -> Option<u64> {
+    pub fn memory_bytes(&self) -> Option<u64> {
         self.capacity.get(&names::MEMORY).copied()
     }
 
     /// Returns a boolean attribute; `None` if it is not known.
-    pub fn flag(&self, name: &AttributeName) -> Option<bool> {
+    pub fn bool_attribute(&self, name: &AttributeName) -> Option<bool> {
         self.attributes.get(name)?.as_bool()
     }
 
     /// Returns the vendor's name of a partition's shape; `None` for a card, or if it is not known.
-    pub fn profile(&self) -> Option<&str> {
+    pub fn partition_profile(&self) -> Option<&str> {
         match &self.kind {
             Kind::Card { .. } => None,
             Kind::Partition { profile, .. } => profile.as_deref(),
@@ -215,7 +215,7 @@ impl Device {
     }
 
     /// Returns the id of the card: the parent of a partition, or the device itself.
-    pub fn card(&self) -> &DeviceId {
+    pub fn card_id(&self) -> &DeviceId {
         match &self.kind {
             Kind::Card { .. } => &self.id,
             Kind::Partition { parent, .. } => parent,

@@ -124,7 +124,7 @@ impl Platform {
 
 /// Returns the path to which a link at `path` with this target leads, if no other link is on the
 /// way.
-pub fn follow(path: &str, target: &str) -> String {
+pub fn resolve_link(path: &str, target: &str) -> String {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let begin = if target.starts_with('/') { "" } else { folder };
     let mut parts: Vec<&str> = Vec::new();
@@ -147,9 +147,12 @@ mod tests {
 
     #[test]
     fn a_link_leads_from_its_folder_or_from_the_top() {
-        assert_eq!(follow("/usr/lib/a.so", "a.so.1"), "/usr/lib/a.so.1");
-        assert_eq!(follow("/usr/lib/a.so", "./../b//a.so.1"), "/usr/b/a.so.1");
-        assert_eq!(follow("/usr/lib/a.so", "/opt/a.so.1"), "/opt/a.so.1");
-        assert_eq!(follow("/a.so", "../../../b.so"), "/b.so");
+        assert_eq!(resolve_link("/usr/lib/a.so", "a.so.1"), "/usr/lib/a.so.1");
+        assert_eq!(
+            resolve_link("/usr/lib/a.so", "./../b//a.so.1"),
+            "/usr/b/a.so.1"
+        );
+        assert_eq!(resolve_link("/usr/lib/a.so", "/opt/a.so.1"), "/opt/a.so.1");
+        assert_eq!(resolve_link("/a.so", "../../../b.so"), "/b.so");
     }
 }

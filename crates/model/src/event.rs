@@ -27,7 +27,7 @@ pub struct Event {
 ///
 /// ```
 /// let code: model::EventCode = "xid:79".parse().unwrap();
-/// assert_eq!((code.class(), code.number()), ("xid", Some(79)));
+/// assert_eq!((code.code_class(), code.code_number()), ("xid", Some(79)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -56,16 +56,16 @@ impl EventCode {
     }
 
     /// Returns the class: the part before the colon.
-    pub fn class(&self) -> &str {
-        self.parts().0
+    pub fn code_class(&self) -> &str {
+        self.split_code().0
     }
 
     /// Returns the number after the colon, or `None` if there is a word.
-    pub fn number(&self) -> Option<u64> {
-        self.parts().1.parse().ok()
+    pub fn code_number(&self) -> Option<u64> {
+        self.split_code().1.parse().ok()
     }
 
-    fn parts(&self) -> (&str, &str) {
+    fn split_code(&self) -> (&str, &str) {
         self.0.split_once(':').unwrap_or((&self.0, ""))
     }
 }
@@ -79,9 +79,9 @@ impl PartialOrd for EventCode {
 impl Ord for EventCode {
     fn cmp(&self, other: &Self) -> Ordering {
         // Numbers compare as numbers: as texts `xid:119` would come before `xid:79`.
-        let class = self.class().cmp(other.class());
+        let class = self.code_class().cmp(other.code_class());
         class
-            .then_with(|| self.number().cmp(&other.number()))
+            .then_with(|| self.code_number().cmp(&other.code_number()))
             .then_with(|| self.0.cmp(&other.0))
     }
 }

@@ -75,7 +75,7 @@ impl ResourceName {
     }
 
     /// Returns the part after the slash.
-    pub fn base(&self) -> &str {
+    pub fn base_name(&self) -> &str {
         self.0.split_once('/').map_or(&self.0, |(_, base)| base)
     }
 }
@@ -90,7 +90,7 @@ impl FromStr for ResourceName {
     type Err = InvalidResourceName;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        check(name).map_err(|reason| InvalidResourceName {
+        check_resource_name(name).map_err(|reason| InvalidResourceName {
             name: name.to_owned(),
             reason,
         })?;
@@ -114,7 +114,7 @@ impl From<ResourceName> for String {
 
 /// Checks a name as the kubelet does when a plugin registers (`pkg/apis/core/v1/helper/helpers.go,
 /// IsExtendedResourceName`).
-fn check(name: &str) -> Result<(), &'static str> {
+fn check_resource_name(name: &str) -> Result<(), &'static str> {
     let (domain, base) = name
         .split_once('/')
         .ok_or("it needs a domain, as in `example.com/name`")?;

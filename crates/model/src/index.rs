@@ -35,12 +35,12 @@ impl Index {
     /// Creates the index of a partition of this card.
     ///
     /// ```
-    /// let index = model::Index::of_card(3).part(0);
+    /// let index = model::Index::of_card(3).with_part(0);
     /// assert_eq!(index.to_string(), "3:0");
     /// assert_eq!("3:0".parse(), Ok(index));
     /// ```
-    pub fn part(self, part: u32) -> Self {
-        let part = Some(part);
+    pub fn with_part(self, with_part: u32) -> Self {
+        let part = Some(with_part);
         Self { part, ..self }
     }
 }

@@ -12,7 +12,7 @@ use crate::AttributeName;
 /// ```
 /// # use model::KnownOr;
 /// let read = serde_json::from_str::<Vec<KnownOr<u32>>>(r#"[1, "new", 2]"#).unwrap();
-/// assert!(read.into_iter().filter_map(KnownOr::known).eq([1, 2]));
+/// assert!(read.into_iter().filter_map(KnownOr::into_known).eq([1, 2]));
 /// ```
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -27,7 +27,7 @@ pub enum KnownOr<T> {
 
 impl<T> KnownOr<T> {
     /// Returns the value if it was parsed.
-    pub fn known(self) -> Option<T> {
+    pub fn into_known(self) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),
             Self::Other(_) => None,
@@ -45,7 +45,7 @@ where
     T: Deserialize<'de>,
 {
     let items = Vec::<KnownOr<T>>::deserialize(deserializer)?;
-    Ok(items.into_iter().filter_map(KnownOr::known).collect())
+    Ok(items.into_iter().filter_map(KnownOr::into_known).collect())
 }
 
 /// Reads a value from its text form. Anything that cannot be parsed counts as absent.
@@ -54,7 +54,7 @@ where
     D: Deserializer<'de>,
     T: FromStr,
 {
-    let text = KnownOr::<String>::deserialize(deserializer)?.known();
+    let text = KnownOr::<String>::deserialize(deserializer)?.into_known();
     Ok(text.and_then(|text| text.parse().ok()))
 }
 
@@ -65,7 +65,8 @@ where
     T: Deserialize<'de>,
 {
     let facts = BTreeMap::<String, KnownOr<T>>::deserialize(deserializer)?;
-    let known = |(name, value): (String, KnownOr<T>)| Some((name.try_into().ok()?, value.known()?));
+    let known =
+        |(name, value): (String, KnownOr<T>)| Some((name.try_into().ok()?, value.into_known()?));
     Ok(facts.into_iter().filter_map(known).collect())
 }
 
@@ -76,9 +77,9 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    let list = KnownOr::<Vec<KnownOr<T>>>::deserialize(deserializer)?.known();
+    let list = KnownOr::<Vec<KnownOr<T>>>::deserialize(deserializer)?.into_known();
     let entries = list.into_iter().flatten();
-    Ok(entries.filter_map(KnownOr::known).collect())
+    Ok(entries.filter_map(KnownOr::into_known).collect())
 }
 
 #[cfg(test)]
@@ -96,9 +97,9 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(device.index, None);
-        assert_eq!(device.product(), Some("T4"));
+        assert_eq!(device.product_name(), Some("T4"));
         assert_eq!((device.attributes.len(), device.capacity.len()), (1, 1));
-        assert_eq!(device.memory(), Some(7));
+        assert_eq!(device.memory_bytes(), Some(7));
     }
 
     #[test]
@@ -131,7 +132,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(device.index, Some(Index::of_card(3)));
-        assert_eq!(device.flag(&names::DISPLAY), Some(false));
+        assert_eq!(device.bool_attribute(&names::DISPLAY), Some(false));
         let capability = &device.attributes["cudaComputeCapability"];
         assert!(matches!(capability, Value::Version { .. }));
     }

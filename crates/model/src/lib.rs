@@ -27,14 +27,14 @@ mod version;
 
 pub use self::{
     attribute::{
-        AttributeName, Attributes, Capacity, CapacityName, InvalidAttributeName, Value, names,
+        AttributeName, Attributes, Capacities, CapacityName, InvalidAttributeName, Value, names,
     },
     backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
     card::{CardRef, InvalidCardRef},
     companion::Companions,
     condition::{Condition, ConditionName, ConditionState, InvalidConditionName},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
-    driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, follow},
+    driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, resolve_link},
     event::{Event, EventCode, InvalidEventCode},
     id::{DeviceId, InvalidResourceName, ResourceName},
     index::{Index, InvalidIndex},

@@ -9,8 +9,8 @@ use serde::Serialize;
 ///
 /// ```
 /// let pattern: model::NodePattern = "/dev/dri/render*".parse().unwrap();
-/// assert!(pattern.matches("/dev/dri/renderD128"));
-/// assert!(!pattern.matches("/dev/dri/render/../../mem"));
+/// assert!(pattern.matches_path("/dev/dri/renderD128"));
+/// assert!(!pattern.matches_path("/dev/dri/render/../../mem"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
@@ -26,10 +26,10 @@ pub struct InvalidNodePattern(String);
 impl NodePattern {
     /// Returns true if the path matches the pattern. A path with `.`, `..` or an empty part never
     /// does.
-    pub fn matches(&self, path: &str) -> bool {
+    pub fn matches_path(&self, path: &str) -> bool {
         // The path comes from the probe, which may be a program of the user's. `*` must not match
         // `..`.
-        is_node_path(path) && matches(self.0.as_bytes(), path.as_bytes())
+        is_node_path(path) && match_bytes(self.0.as_bytes(), path.as_bytes())
     }
 }
 
@@ -57,16 +57,16 @@ fn is_node_path(path: &str) -> bool {
     parts.all(|part| !matches!(part, "" | "." | ".."))
 }
 
-fn matches(pattern: &[u8], path: &[u8]) -> bool {
+fn match_bytes(pattern: &[u8], path: &[u8]) -> bool {
     match pattern.split_first() {
         None => path.is_empty(),
         Some((b'*', rest)) => {
             let reach = path.iter().position(|b| *b == b'/').unwrap_or(path.len());
-            (0..=reach).any(|end| matches(rest, &path[end..]))
+            (0..=reach).any(|end| match_bytes(rest, &path[end..]))
         }
         Some((letter, rest)) => {
             let first = path.split_first();
-            first.is_some_and(|(first, path)| first == letter && matches(rest, path))
+            first.is_some_and(|(first, path)| first == letter && match_bytes(rest, path))
         }
     }
 }
@@ -94,7 +94,7 @@ mod tests {
         #[case] is_meant: bool,
     ) {
         let pattern: NodePattern = pattern.parse().unwrap();
-        assert_eq!(pattern.matches(path), is_meant);
+        assert_eq!(pattern.matches_path(path), is_meant);
     }
 
     #[rstest]

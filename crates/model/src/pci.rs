@@ -40,7 +40,7 @@ impl PciAddress {
 
     /// Returns the address in NVML's form, with upper-case digits and a domain of eight digits:
     /// `00000000:07:00.0`.
-    pub fn long(&self) -> String {
+    pub fn to_long_form(&self) -> String {
         let Self {
             domain,
             bus,
@@ -68,7 +68,7 @@ impl FromStr for PciAddress {
 
     /// Accepts domains of four to eight hex digits, in either case, as sysfs and NVML write them.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text).ok_or_else(|| InvalidPciAddress(text.to_owned()))
+        parse_pci_address(text).ok_or_else(|| InvalidPciAddress(text.to_owned()))
     }
 }
 
@@ -86,19 +86,19 @@ impl From<PciAddress> for String {
     }
 }
 
-fn parse(text: &str) -> Option<PciAddress> {
+fn parse_pci_address(text: &str) -> Option<PciAddress> {
     let (domain, rest) = text.split_once(':')?;
     let (bus, rest) = rest.split_once(':')?;
     let (device, function) = rest.split_once('.')?;
     PciAddress::new(
-        hex(domain, 4..=8)?,
-        u8::try_from(hex(bus, 2..=2)?).ok()?,
-        u8::try_from(hex(device, 2..=2)?).ok()?,
-        u8::try_from(hex(function, 1..=1)?).ok()?,
+        parse_hex_digits(domain, 4..=8)?,
+        u8::try_from(parse_hex_digits(bus, 2..=2)?).ok()?,
+        u8::try_from(parse_hex_digits(device, 2..=2)?).ok()?,
+        u8::try_from(parse_hex_digits(function, 1..=1)?).ok()?,
     )
 }
 
-fn hex(digits: &str, length: std::ops::RangeInclusive<usize>) -> Option<u32> {
+fn parse_hex_digits(digits: &str, length: std::ops::RangeInclusive<usize>) -> Option<u32> {
     // `from_str_radix` alone would accept a sign.
     let all_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
     (length.contains(&digits.len()) && all_hex)
@@ -115,7 +115,7 @@ mod tests {
     fn reads_what_nvml_and_sysfs_write() {
         let address: PciAddress = "00000000:0F:00.0".parse().unwrap();
         assert_eq!(address.to_string(), "0000:0f:00.0");
-        assert_eq!(address.long(), "00000000:0F:00.0");
+        assert_eq!(address.to_long_form(), "00000000:0F:00.0");
         assert_eq!("0000:0f:00.0".parse(), Ok(address));
     }
 
@@ -139,7 +139,7 @@ mod tests {
         fn survives_both_forms(domain: u32, bus: u8, device in 0u8..32, function in 0u8..8) {
             let address = PciAddress::new(domain, bus, device, function).unwrap();
             prop_assert_eq!(address.to_string().parse(), Ok(address));
-            prop_assert_eq!(address.long().parse(), Ok(address));
+            prop_assert_eq!(address.to_long_form().parse(), Ok(address));
         }
 
         #[test]

@@ -9,7 +9,7 @@ use crate::{
 pub const VENDOR: &str = "nvidia";
 
 /// Card `n` of a node: the A100 `GPU-n`.
-pub fn card(n: u32) -> Device {
+pub fn sample_card(n: u32) -> Device {
     let own = (format!("/dev/nvidia{n}"), NodeRole::Own);
     let control = ["/dev/nvidiactl", "/dev/nvidia-uvm"];
     let control = control.map(|path| (path.to_owned(), NodeRole::Control));
@@ -22,8 +22,8 @@ pub fn card(n: u32) -> Device {
             .map(|(path, role)| DeviceNode { path, role })
             .collect(),
         ..Device::card_of(VENDOR, format!("GPU-{n}"), "NVIDIA A100-SXM4-40GB")
-            .with(
-                AttributeName::known("cudaComputeCapability"),
+            .with_attribute(
+                AttributeName::from_static("cudaComputeCapability"),
                 Version::of_two(8, 0),
             )
             .with_memory(42_505_273_344)
@@ -31,24 +31,24 @@ pub fn card(n: u32) -> Device {
 }
 
 /// MIG device `part` of card `n`: `MIG-n-part`, with the profile `1g.5gb`.
-pub fn partition(n: u32, part: u32) -> Device {
-    let card = card(n);
+pub fn sample_partition(n: u32, part: u32) -> Device {
+    let card = sample_card(n);
     Device {
         id: DeviceId::new(format!("MIG-{n}-{part}")),
-        index: Some(Index::of_card(n).part(part)),
+        index: Some(Index::of_card(n).with_part(part)),
         kind: Kind::Partition {
             parent: card.id.clone(),
             profile: Some("1g.5gb".to_owned()),
         },
         ..card
-            .with(AttributeName::known("gpuInstance"), part + 7)
-            .with(AttributeName::known("computeInstance"), 0_u32)
+            .with_attribute(AttributeName::from_static("gpuInstance"), part + 7)
+            .with_attribute(AttributeName::from_static("computeInstance"), 0_u32)
             .with_memory(4864 << 20)
     }
 }
 
 /// Failure of a call because its card was lost.
-pub fn lost() -> CallFailure {
+pub fn lost_call() -> CallFailure {
     CallFailure {
         call: "nvmlDeviceGetUUID".to_owned(),
         code: "GPU_IS_LOST".to_owned(),
@@ -57,7 +57,7 @@ pub fn lost() -> CallFailure {
 }
 
 /// Running backend without findings.
-pub fn backend() -> Backend {
+pub fn running_backend() -> Backend {
     Backend {
         name: VENDOR.to_owned(),
         phase: Phase::Running,
@@ -70,7 +70,7 @@ pub fn backend() -> Backend {
 }
 
 /// Driver, loaded for the nth time.
-pub fn driver(nth: u32) -> Driver {
+pub fn loaded_driver(nth: u32) -> Driver {
     Driver {
         version: "580".to_owned(),
         cuda: None,

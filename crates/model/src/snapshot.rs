@@ -38,12 +38,12 @@ pub struct Entry {
 
 impl Snapshot {
     /// Returns the backend with this name.
-    pub fn backend(&self, name: &str) -> Option<&Backend> {
+    pub fn find_backend(&self, name: &str) -> Option<&Backend> {
         self.backends.iter().find(|backend| backend.name == name)
     }
 
     /// Creates a snapshot without devices and backends.
-    pub fn empty(taken: Timestamp) -> Self {
+    pub fn empty_at(taken: Timestamp) -> Self {
         Self {
             generation: 0,
             taken,
@@ -53,7 +53,7 @@ impl Snapshot {
     }
 
     /// Returns the entry of a device. Costs a binary search.
-    pub fn find(&self, id: &str) -> Option<&Entry> {
+    pub fn find_entry(&self, id: &str) -> Option<&Entry> {
         self.devices
             .binary_search_by(|entry| entry.device.id.as_str().cmp(id))
             .ok()

@@ -86,7 +86,7 @@ pub struct Ecc {
 /// # use model::{DeviceId, Samples, Telemetry};
 /// let (mut samples, card) = (Samples::default(), DeviceId::new("GPU-1"));
 /// samples.insert(&card, Telemetry::default());
-/// let asked = samples.count();
+/// let asked = samples.sample_count();
 /// assert!(!samples.is_newer(&card, asked));
 /// samples.insert(&card, Telemetry::default());
 /// assert!(samples.is_newer(&card, asked));
@@ -94,11 +94,11 @@ pub struct Ecc {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
     count: u64,
-    devices: BTreeMap<DeviceId, Numbered>,
+    devices: BTreeMap<DeviceId, NumberedSample>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Numbered {
+struct NumberedSample {
     number: u64,
     telemetry: Telemetry,
 }
@@ -140,7 +140,7 @@ impl Samples {
     /// Stores a sample as the newest of its device.
     pub fn insert(&mut self, device: &DeviceId, telemetry: Telemetry) {
         self.count += 1;
-        let sample = Numbered {
+        let sample = NumberedSample {
             number: self.count,
             telemetry,
         };
@@ -148,7 +148,7 @@ impl Samples {
     }
 
     /// Returns the number of samples that arrived so far.
-    pub fn count(&self) -> u64 {
+    pub fn sample_count(&self) -> u64 {
         self.count
     }
 

@@ -110,7 +110,7 @@ pub enum CauseKind {
 
 impl Verdict {
     /// Joins the evidence of all causes in one line; empty without causes.
-    pub fn reason(&self) -> String {
+    pub fn join_evidence(&self) -> String {
         let evidence: Vec<&str> = self.causes.iter().map(|c| c.evidence.as_str()).collect();
         evidence.join("; ")
     }

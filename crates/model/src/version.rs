@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Version of one to three numbers, as its source writes it: `8.0`, `580.95.05`, `1.2.3-rc.1`.
 ///
 /// The text is kept, because `580.95.05` as numbers would become `580.95.5`. Use
-/// [`Version::numbers`] to compare versions.
+/// [`Version::to_numbers`] to compare versions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -33,8 +33,8 @@ impl Version {
     }
 
     /// Returns the three numbers, for comparison. A missing number counts as 0.
-    pub fn numbers(&self) -> [u64; 3] {
-        parse(&self.0).unwrap_or_default()
+    pub fn to_numbers(&self) -> [u64; 3] {
+        parse_version_numbers(&self.0).unwrap_or_default()
     }
 }
 
@@ -56,7 +56,7 @@ impl TryFrom<String> for Version {
     type Error = InvalidVersion;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        match parse(&text) {
+        match parse_version_numbers(&text) {
             Some(_) => Ok(Self(text)),
             None => Err(InvalidVersion(text)),
         }
@@ -70,7 +70,7 @@ impl From<Version> for String {
 }
 
 /// Returns the numbers before the first `-` or `+`, or `None` if the text is not a version.
-fn parse(text: &str) -> Option<[u64; 3]> {
+fn parse_version_numbers(text: &str) -> Option<[u64; 3]> {
     let core = text.split(['-', '+']).next()?;
     let mut numbers = [0; 3];
     for (at, part) in core.split('.').enumerate() {
@@ -89,9 +89,12 @@ mod tests {
     fn keeps_its_text_and_compares_by_number() {
         let version = |text: &str| text.parse::<Version>().unwrap();
         assert_eq!(version("580.95.05").to_string(), "580.95.05");
-        assert_eq!(version("580.95.05").numbers(), [580, 95, 5]);
-        assert!(version("10.0").numbers() > version("9.2").numbers());
-        assert_eq!(version("8").numbers(), version("8.0.0-rc.1+a").numbers());
+        assert_eq!(version("580.95.05").to_numbers(), [580, 95, 5]);
+        assert!(version("10.0").to_numbers() > version("9.2").to_numbers());
+        assert_eq!(
+            version("8").to_numbers(),
+            version("8.0.0-rc.1+a").to_numbers()
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::{Device, Error, device::EMPTY_PCI, sensor::version, symbol};
+use crate::{DeviceHandle, Error, device::EMPTY_PCI, sensor::struct_version, symbol};
 
 /// PCI ids of a card. The vendor id is left out: it is always NVIDIA's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct PciIds {
 
 /// Clock domain of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum ClockDomain {
     /// Clock of the streaming multiprocessors.
     Sm,
     /// Clock of the memory.
@@ -31,7 +31,7 @@ pub enum Clock {
 
 /// Temperature at which a card protects itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threshold {
+pub enum TemperatureThreshold {
     /// The card switches itself off.
     Shutdown,
     /// The card lowers its clocks.
@@ -42,7 +42,7 @@ pub enum Threshold {
 
 /// NVLink fabric that a card belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fabric {
+pub struct FabricMembership {
     /// UUID of the cluster; all zero if there is none.
     pub cluster: [u8; 16],
     /// Id of the clique in the cluster.
@@ -51,10 +51,10 @@ pub struct Fabric {
     pub joined: bool,
 }
 
-// === impl Clock ===
+// === impl ClockDomain ===
 
-impl Clock {
-    fn raw(self) -> c_uint {
+impl ClockDomain {
+    fn nvml_clock_type(self) -> c_uint {
         match self {
             Self::Sm => sys::nvmlClockType_enum_NVML_CLOCK_SM,
             Self::Memory => sys::nvmlClockType_enum_NVML_CLOCK_MEM,
@@ -72,7 +72,7 @@ macro_rules! figures {
             /// # Errors
             /// The driver's answer.
             pub fn $name(&self) -> Result<u32, Error> {
-                self.get(&symbol::$symbol, 0)
+                self.read_value(&symbol::$symbol, 0)
             }
         )*
     };
@@ -87,13 +87,13 @@ macro_rules! texts {
             /// # Errors
             /// The driver's answer.
             pub fn $name(&self) -> Result<String, Error> {
-                self.text(&symbol::$symbol)
+                self.read_device_text(&symbol::$symbol)
             }
         )*
     };
 }
 
-impl Device<'_> {
+impl DeviceHandle<'_> {
     texts! {
         /// Reads the serial number of the board.
         serial = SERIAL;
@@ -137,7 +137,7 @@ impl Device<'_> {
     /// # Errors
     /// The driver's answer.
     pub fn pci_ids(&self) -> Result<PciIds, Error> {
-        let info = self.get(&symbol::PCI_INFO, EMPTY_PCI)?;
+        let info = self.read_value(&symbol::PCI_INFO, EMPTY_PCI)?;
         // NVML packs both ids into one number: the device in the high half, the vendor in the low
         // one.
         let halves = |both: u32| {
@@ -164,7 +164,7 @@ impl Device<'_> {
             bar1Free: 0,
             bar1Used: 0,
         };
-        self.get(&symbol::BAR1, empty)
+        self.read_value(&symbol::BAR1, empty)
             .map(|memory| memory.bar1Total)
     }
 
@@ -189,31 +189,31 @@ impl Device<'_> {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn clock(&self, clock: Clock) -> Result<u32, Error> {
-        self.get_at(&symbol::CLOCK, clock.raw(), 0)
+    pub fn read_clock(&self, clock: ClockDomain) -> Result<u32, Error> {
+        self.get_at(&symbol::CLOCK, clock.nvml_clock_type(), 0)
     }
 
     /// Reads the highest frequency of a clock domain, in MHz.
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn max_clock(&self, clock: Clock) -> Result<u32, Error> {
-        self.get_at(&symbol::MAX_CLOCK, clock.raw(), 0)
+    pub fn max_clock(&self, clock: ClockDomain) -> Result<u32, Error> {
+        self.get_at(&symbol::MAX_CLOCK, clock.nvml_clock_type(), 0)
     }
 
     /// Reads a protection temperature, in degrees Celsius.
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn threshold(&self, threshold: Threshold) -> Result<u32, Error> {
+    pub fn threshold(&self, threshold: TemperatureThreshold) -> Result<u32, Error> {
         let kind = match threshold {
-            Threshold::Shutdown => {
+            TemperatureThreshold::Shutdown => {
                 sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN
             }
-            Threshold::Slowdown => {
+            TemperatureThreshold::Slowdown => {
                 sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
             }
-            Threshold::Max => {
+            TemperatureThreshold::Max => {
                 sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_GPU_MAX
             }
         };
@@ -232,18 +232,18 @@ impl Device<'_> {
     ///
     /// # Errors
     /// The driver's answer; `NOT_SUPPORTED` if there is no fabric with an identity.
-    pub fn fabric(&self) -> Result<Fabric, Error> {
+    pub fn read_fabric_membership(&self) -> Result<FabricMembership, Error> {
         let empty = sys::nvmlGpuFabricInfo_v2_t {
-            version: version::<sys::nvmlGpuFabricInfo_v2_t>(2),
+            version: struct_version::<sys::nvmlGpuFabricInfo_v2_t>(2),
             clusterUuid: [0; 16],
             status: 0,
             cliqueId: 0,
             state: 0,
             healthMask: 0,
         };
-        let info = self.get(&symbol::FABRIC, empty)?;
+        let info = self.read_value(&symbol::FABRIC, empty)?;
         let completed = u32::from(info.state) == sys::NVML_GPU_FABRIC_STATE_COMPLETED;
-        Ok(Fabric {
+        Ok(FabricMembership {
             cluster: info.clusterUuid,
             clique: info.cliqueId,
             joined: completed && info.status == sys::nvmlReturn_enum_NVML_SUCCESS,

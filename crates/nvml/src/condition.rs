@@ -4,11 +4,11 @@ use std::ffi::{c_int, c_uint, c_ulonglong};
 
 use nvml_wrapper_sys::bindings::{self as sys, field_id, nvmlFieldValue_t, nvmlValue_t};
 
-use crate::{Code, Device, Error, symbol};
+use crate::{DeviceHandle, Error, ReturnCode, symbol};
 
 /// Counts of memory rows that the card remapped to spare rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct RemappedRows {
     /// Rows remapped after correctable errors.
     pub corrected: u32,
     /// Rows remapped after uncorrectable errors.
@@ -21,24 +21,24 @@ pub struct Rows {
 
 /// State of a card's registration with the NVLink fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joining {
+pub enum FabricState {
     /// The machine has no fabric, or the driver does not support one.
-    None,
+    NotSupported,
     /// The registration has not begun.
     NotStarted,
     /// The registration is in progress.
     InProgress,
     /// The registration is complete: successful, or failed with this code.
-    Ended(Result<(), Code>),
+    Completed(Result<(), ReturnCode>),
     /// State that this version does not know, with NVML's number.
-    Other(u32),
+    Unknown(u32),
 }
 
 /// Id of one field of `nvmlDeviceGetFieldValues`.
 // Driver 580.82 renumbered the ids 251 to 273. The ids used here are all below 251, so no
 // translation by driver version is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Field(c_uint);
+struct FieldId(c_uint);
 
 /// Bits of NVML's clock event reasons with their names, sorted by name. `GpuIdle` is left out: an
 /// idle card is not limited.
@@ -69,27 +69,27 @@ const REASONS: [(c_uint, &str); 8] = [
 ];
 
 /// Error counters of NVLink, each summed over all links of a card.
-const NVLINK_TOTALS: [Field; 4] = [
-    Field(field_id::NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL),
-    Field(field_id::NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL),
-    Field(field_id::NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL),
-    Field(field_id::NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL),
+const NVLINK_TOTALS: [FieldId; 4] = [
+    FieldId(field_id::NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL),
+    FieldId(field_id::NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL),
+    FieldId(field_id::NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL),
+    FieldId(field_id::NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL),
 ];
 
-impl Device<'_> {
+impl DeviceHandle<'_> {
     /// Reads the counts of remapped memory rows.
     ///
     /// # Errors
     /// The driver's answer; `NOT_SUPPORTED` on cards before Ampere, which retire pages instead, and on
     /// cards with MIG instances.
-    pub fn rows(&self) -> Result<Rows, Error> {
+    pub fn read_remapped_rows(&self) -> Result<RemappedRows, Error> {
         let (mut corrected, mut uncorrected): (c_uint, c_uint) = (0, 0);
         let (mut pending, mut failed): (c_uint, c_uint) = (0, 0);
-        self.call(&symbol::REMAPPED_ROWS, |get| {
+        self.make_call(&symbol::REMAPPED_ROWS, |get| {
             // SAFETY: the handle is the driver's, each pointer is valid for one unsigned int.
             unsafe {
                 get(
-                    self.raw(),
+                    self.raw_handle(),
                     &raw mut corrected,
                     &raw mut uncorrected,
                     &raw mut pending,
@@ -97,7 +97,7 @@ impl Device<'_> {
                 )
             }
         })?;
-        Ok(Rows {
+        Ok(RemappedRows {
             corrected,
             uncorrected,
             pending: pending != 0,
@@ -110,7 +110,7 @@ impl Device<'_> {
     /// # Errors
     /// The driver's answer. Cards from Ampere on answer `NOT_SUPPORTED`: they remap rows instead.
     pub fn retirement_pending(&self) -> Result<bool, Error> {
-        self.get(&symbol::RETIREMENT_PENDING, 0)
+        self.read_value(&symbol::RETIREMENT_PENDING, 0)
             .map(|pending| pending != 0)
     }
 
@@ -123,8 +123,8 @@ impl Device<'_> {
     /// # Errors
     /// The driver's answer.
     pub fn recovery_action(&self) -> Result<u32, Error> {
-        let field = Field(field_id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION);
-        let [action] = self.fields(&symbol::FIELD_VALUES, [field])?;
+        let field = FieldId(field_id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION);
+        let [action] = self.read_fields(&symbol::FIELD_VALUES, [field])?;
         action.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
     }
 
@@ -132,20 +132,22 @@ impl Device<'_> {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn joining(&self) -> Result<Joining, Error> {
+    pub fn joining(&self) -> Result<FabricState, Error> {
         let empty = sys::nvmlGpuFabricInfo_t {
             clusterUuid: [0; 16],
             status: 0,
             cliqueId: 0,
             state: 0,
         };
-        let info = self.get(&symbol::FABRIC_V1, empty)?;
+        let info = self.read_value(&symbol::FABRIC_V1, empty)?;
         Ok(match u32::from(info.state) {
-            sys::NVML_GPU_FABRIC_STATE_NOT_SUPPORTED => Joining::None,
-            sys::NVML_GPU_FABRIC_STATE_NOT_STARTED => Joining::NotStarted,
-            sys::NVML_GPU_FABRIC_STATE_IN_PROGRESS => Joining::InProgress,
-            sys::NVML_GPU_FABRIC_STATE_COMPLETED => Joining::Ended(Code::check(info.status)),
-            other => Joining::Other(other),
+            sys::NVML_GPU_FABRIC_STATE_NOT_SUPPORTED => FabricState::NotSupported,
+            sys::NVML_GPU_FABRIC_STATE_NOT_STARTED => FabricState::NotStarted,
+            sys::NVML_GPU_FABRIC_STATE_IN_PROGRESS => FabricState::InProgress,
+            sys::NVML_GPU_FABRIC_STATE_COMPLETED => {
+                FabricState::Completed(ReturnCode::check_return(info.status))
+            }
+            other => FabricState::Unknown(other),
         })
     }
 
@@ -155,7 +157,7 @@ impl Device<'_> {
     /// # Errors
     /// The driver's answer.
     pub fn clock_reasons(&self) -> Result<Vec<&'static str>, Error> {
-        let mask: c_ulonglong = self.get(&symbol::CLOCK_REASONS, 0)?;
+        let mask: c_ulonglong = self.read_value(&symbol::CLOCK_REASONS, 0)?;
         let holds = |bit: c_uint| mask & c_ulonglong::from(bit) != 0;
         let found = REASONS.iter().filter(|(bit, _)| holds(*bit));
         Ok(found.map(|(_, name)| *name).collect())
@@ -167,7 +169,7 @@ impl Device<'_> {
     /// # Errors
     /// The driver's first answer if it gives none of the counters.
     pub fn link_errors(&self) -> Result<u64, Error> {
-        let totals = self.fields(&symbol::FIELD_VALUES, NVLINK_TOTALS)?;
+        let totals = self.read_fields(&symbol::FIELD_VALUES, NVLINK_TOTALS)?;
         let mut sum = None;
         let mut first = None;
         for total in totals {
@@ -190,7 +192,7 @@ impl Device<'_> {
     /// # Errors
     /// The driver's answer.
     pub fn pcie_replays(&self) -> Result<u64, Error> {
-        self.get(&symbol::PCIE_REPLAYS, 0).map(u64::from)
+        self.read_value(&symbol::PCIE_REPLAYS, 0).map(u64::from)
     }
 
     /// Returns true if persistence mode is on: the driver keeps the card initialised while no
@@ -201,7 +203,7 @@ impl Device<'_> {
     /// The driver's answer; `NOT_SUPPORTED` on Windows.
     pub fn is_persistent(&self) -> Result<bool, Error> {
         let enabled = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
-        self.get(&symbol::PERSISTENCE, 0)
+        self.read_value(&symbol::PERSISTENCE, 0)
             .map(|mode| mode == enabled)
     }
 
@@ -209,8 +211,8 @@ impl Device<'_> {
     ///
     /// # Errors
     /// The driver's answer; `NOT_SUPPORTED` on cards before Volta.
-    pub fn energy(&self) -> Result<u64, Error> {
-        self.get(&symbol::ENERGY, 0)
+    pub fn read_energy(&self) -> Result<u64, Error> {
+        self.read_value(&symbol::ENERGY, 0)
     }
 
     /// Reads the number of uncorrectable errors in on-chip memory (SRAM) since the driver was
@@ -220,23 +222,23 @@ impl Device<'_> {
     /// The driver's answer.
     pub fn sram_uncorrected(&self) -> Result<u64, Error> {
         let mut count: c_ulonglong = 0;
-        self.call(&symbol::ECC_AT, |get| {
+        self.make_call(&symbol::ECC_AT, |get| {
             let kind = sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED;
             let since_load = sys::nvmlEccCounterType_enum_NVML_VOLATILE_ECC;
             let place = sys::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_SRAM;
             // SAFETY: the handle is the driver's, the pointer is valid for one counter.
-            unsafe { get(self.raw(), kind, since_load, place, &raw mut count) }
+            unsafe { get(self.raw_handle(), kind, since_load, place, &raw mut count) }
         })?;
         Ok(count)
     }
 
     /// Reads several fields in one call. Each field has its own result.
-    fn fields<const N: usize>(
+    fn read_fields<const N: usize>(
         &self,
         symbol: &symbol::Symbol<symbol::GetFields>,
-        wanted: [Field; N],
+        wanted: [FieldId; N],
     ) -> Result<[Result<u64, Error>; N], Error> {
-        let mut values = wanted.map(|Field(id)| nvmlFieldValue_t {
+        let mut values = wanted.map(|FieldId(id)| nvmlFieldValue_t {
             fieldId: id,
             scopeId: 0,
             timestamp: 0,
@@ -246,15 +248,15 @@ impl Device<'_> {
             value: nvmlValue_t { ullVal: 0 },
         });
         let count = c_int::try_from(N).unwrap_or(c_int::MAX);
-        self.call(symbol, |get| {
+        self.make_call(symbol, |get| {
             // SAFETY: the handle is the driver's, the array has as many values as are told.
-            unsafe { get(self.raw(), count, values.as_mut_ptr()) }
+            unsafe { get(self.raw_handle(), count, values.as_mut_ptr()) }
         })?;
         // The call succeeds if it filled any field: the code of each field must be checked too.
         Ok(values.map(|value| {
-            Code::check(value.nvmlReturn).map_err(|code| Error::Failed {
-                call: symbol.names()[0].to_str().unwrap_or("?"),
-                device: Some(self.at()),
+            ReturnCode::check_return(value.nvmlReturn).map_err(|code| Error::Failed {
+                call: symbol.symbol_names()[0].to_str().unwrap_or("?"),
+                device: Some(self.handle_card()),
                 code,
             })?;
             Ok(figure(&value))

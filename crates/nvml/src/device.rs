@@ -9,31 +9,31 @@ use model::{CardRef, PciAddress};
 use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
-    Error, Session,
-    sensor::version,
-    symbol::{self, Get, GetAt, GetText, GetTwo, Symbol},
+    Error, NvmlSession,
+    sensor::struct_version,
+    symbol::{self, GetAt, GetText, GetTwo, GetValue, Symbol},
     text,
 };
 
 /// Handle of a card or MIG device. Handles become invalid when the card is reset or its MIG devices
 /// change: open a new one for each survey.
 #[derive(Clone, Copy)]
-pub struct Device<'s> {
-    session: &'s Session,
+pub struct DeviceHandle<'s> {
+    session: &'s NvmlSession,
     raw: nvmlDevice_t,
     at: CardRef,
 }
 
-// === impl Device ===
+// === impl DeviceHandle ===
 
-impl<'s> Device<'s> {
-    pub(crate) fn new(session: &'s Session, raw: nvmlDevice_t, at: CardRef) -> Self {
+impl<'s> DeviceHandle<'s> {
+    pub(crate) fn new(session: &'s NvmlSession, raw: nvmlDevice_t, at: CardRef) -> Self {
         Self { session, raw, at }
     }
 
     /// Returns the card by which the handle was opened; for a MIG device the card that it is a part
     /// of.
-    pub fn at(&self) -> CardRef {
+    pub fn handle_card(&self) -> CardRef {
         self.at
     }
 
@@ -41,16 +41,16 @@ impl<'s> Device<'s> {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn uuid(&self) -> Result<String, Error> {
-        self.text(&symbol::UUID)
+    pub fn read_uuid(&self) -> Result<String, Error> {
+        self.read_device_text(&symbol::UUID)
     }
 
     /// Reads the product name.
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn name(&self) -> Result<String, Error> {
-        self.text(&symbol::NAME)
+    pub fn read_name(&self) -> Result<String, Error> {
+        self.read_device_text(&symbol::NAME)
     }
 
     /// Reads the driver's index of the card.
@@ -58,15 +58,15 @@ impl<'s> Device<'s> {
     /// # Errors
     /// The driver's answer.
     pub fn index(&self) -> Result<u32, Error> {
-        self.get(&symbol::INDEX, 0)
+        self.read_value(&symbol::INDEX, 0)
     }
 
     /// Reads the minor number of the device node.
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn minor(&self) -> Result<u32, Error> {
-        self.get(&symbol::MINOR, 0)
+    pub fn read_minor(&self) -> Result<u32, Error> {
+        self.read_value(&symbol::MINOR, 0)
     }
 
     /// Returns true if a display is attached.
@@ -74,7 +74,8 @@ impl<'s> Device<'s> {
     /// # Errors
     /// The driver's answer.
     pub fn has_display(&self) -> Result<bool, Error> {
-        self.get(&symbol::DISPLAY_MODE, 0).map(|mode| mode != 0)
+        self.read_value(&symbol::DISPLAY_MODE, 0)
+            .map(|mode| mode != 0)
     }
 
     /// Returns true if card and processor share one address space in hardware (ATS), as on Grace.
@@ -85,23 +86,23 @@ impl<'s> Device<'s> {
     /// The driver's answer.
     pub fn is_coherent(&self) -> Result<bool, Error> {
         let empty = sys::nvmlDeviceAddressingMode_t {
-            version: version::<sys::nvmlDeviceAddressingMode_t>(1),
+            version: struct_version::<sys::nvmlDeviceAddressingMode_t>(1),
             value: 0,
         };
         let ats = sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_ATS;
-        match self.get(&symbol::ADDRESSING_MODE, empty) {
+        match self.read_value(&symbol::ADDRESSING_MODE, empty) {
             Ok(mode) => Ok(mode.value == ats),
             Err(error) if error.is_not_supported() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads the PCI address; `None` if the driver's numbers are not a valid address.
+    /// Reads the PCI address; `NotSupported` if the driver's numbers are not a valid address.
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn pci(&self) -> Result<Option<PciAddress>, Error> {
-        self.get(&symbol::PCI_INFO, EMPTY_PCI).map(address)
+    pub fn read_pci_address(&self) -> Result<Option<PciAddress>, Error> {
+        self.read_value(&symbol::PCI_INFO, EMPTY_PCI).map(address)
     }
 
     /// Reads the CUDA compute capability, as major and minor.
@@ -113,8 +114,12 @@ impl<'s> Device<'s> {
     }
 
     /// Reads one value. `value` is the empty structure that the driver fills.
-    pub(crate) fn get<T>(&self, symbol: &Symbol<Get<T>>, mut value: T) -> Result<T, Error> {
-        self.call(symbol, |get| {
+    pub(crate) fn read_value<T>(
+        &self,
+        symbol: &Symbol<GetValue<T>>,
+        mut value: T,
+    ) -> Result<T, Error> {
+        self.make_call(symbol, |get| {
             // SAFETY: the handle is the driver's, the pointer is valid for one `T`.
             unsafe { get(self.raw, &raw mut value) }
         })?;
@@ -129,7 +134,7 @@ impl<'s> Device<'s> {
         at: c_uint,
         mut value: T,
     ) -> Result<T, Error> {
-        self.call(symbol, |get| {
+        self.make_call(symbol, |get| {
             // SAFETY: the handle is the driver's, the pointer is valid for one `T`.
             unsafe { get(self.raw, at, &raw mut value) }
         })?;
@@ -139,7 +144,7 @@ impl<'s> Device<'s> {
     /// Reads two values.
     pub(crate) fn get_two<T: Default>(&self, symbol: &Symbol<GetTwo<T>>) -> Result<(T, T), Error> {
         let (mut first, mut second) = (T::default(), T::default());
-        self.call(symbol, |get| {
+        self.make_call(symbol, |get| {
             // SAFETY: the handle is the driver's, both pointers are valid for one `T`.
             unsafe { get(self.raw, &raw mut first, &raw mut second) }
         })?;
@@ -147,27 +152,27 @@ impl<'s> Device<'s> {
     }
 
     /// Makes a foreign call that is recorded for this card.
-    pub(crate) fn call<F: Copy>(
+    pub(crate) fn make_call<F: Copy>(
         &self,
         symbol: &Symbol<F>,
         invoke: impl FnOnce(F) -> nvmlReturn_t,
     ) -> Result<(), Error> {
-        self.session.call(symbol, Some(self.at), invoke)
+        self.session.make_call(symbol, Some(self.at), invoke)
     }
 
-    pub(crate) fn session(&self) -> &'s Session {
+    pub(crate) fn nvml_session(&self) -> &'s NvmlSession {
         self.session
     }
 
-    pub(crate) fn raw(&self) -> nvmlDevice_t {
+    pub(crate) fn raw_handle(&self) -> nvmlDevice_t {
         self.raw
     }
 
-    pub(crate) fn text(&self, symbol: &Symbol<GetText>) -> Result<String, Error> {
+    pub(crate) fn read_device_text(&self, symbol: &Symbol<GetText>) -> Result<String, Error> {
         // UUIDs and names have at most 96 bytes (NVML_DEVICE_UUID_V2_BUFFER_SIZE). The last byte of
         // the buffer is never written, so the text always ends with NUL.
         let mut buffer: [c_char; 97] = [0; 97];
-        self.call(symbol, |get| {
+        self.make_call(symbol, |get| {
             // SAFETY: the handle is the driver's, the buffer is longer than the length passed.
             unsafe { get(self.raw, buffer.as_mut_ptr(), 96) }
         })?;
@@ -175,7 +180,7 @@ impl<'s> Device<'s> {
     }
 }
 
-impl fmt::Debug for Device<'_> {
+impl fmt::Debug for DeviceHandle<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Device").field(&self.at).finish()
     }
@@ -192,7 +197,7 @@ pub(crate) const EMPTY_PCI: sys::nvmlPciInfo_t = sys::nvmlPciInfo_t {
     busId: [0; 32],
 };
 
-/// Converts the driver's answer into a PCI address; `None` if a number is out of range.
+/// Converts the driver's answer into a PCI address; `NotSupported` if a number is out of range.
 // The numbers are read and not the text `busId`: only the numbers are at the same offset in every
 // version of the structure. It has no function number: a card is always function 0.
 pub(crate) fn address(info: sys::nvmlPciInfo_t) -> Option<PciAddress> {

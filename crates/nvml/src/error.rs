@@ -28,16 +28,16 @@ pub enum Error {
     Failed {
         /// Name of the symbol that was called.
         call: &'static str,
-        /// Card of the call; `None` for calls that concern the whole driver.
+        /// Card of the call; `NotSupported` for calls that concern the whole driver.
         device: Option<CardRef>,
         /// The driver's return code.
-        code: Code,
+        code: ReturnCode,
     },
 }
 
 /// Return code of NVML other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Code(nvmlReturn_t);
+pub struct ReturnCode(nvmlReturn_t);
 
 struct OnDevice(Option<CardRef>);
 
@@ -45,15 +45,15 @@ struct OnDevice(Option<CardRef>);
 
 impl Error {
     /// Returns the name of the call; `dlopen` for a library that cannot be loaded.
-    pub fn call(&self) -> &'static str {
+    pub fn call_name(&self) -> &'static str {
         match self {
             Self::Open { .. } => "dlopen",
             Self::NoSymbol { call } | Self::Failed { call, .. } => call,
         }
     }
 
-    /// Returns the driver's return code; `None` if the driver was not reached.
-    pub fn code(&self) -> Option<Code> {
+    /// Returns the driver's return code; `NotSupported` if the driver was not reached.
+    pub fn return_code(&self) -> Option<ReturnCode> {
         match self {
             Self::Failed { code, .. } => Some(*code),
             Self::Open { .. } | Self::NoSymbol { .. } => None,
@@ -77,11 +77,11 @@ impl Error {
             Self::Open { .. } => false,
             Self::Failed { code, .. } => matches!(
                 *code,
-                Code::NOT_SUPPORTED
-                    | Code::FUNCTION_NOT_FOUND
-                    | Code::ARGUMENT_VERSION_MISMATCH
-                    | Code::DEPRECATED
-                    | Code::VGPU_ECC_NOT_SUPPORTED
+                ReturnCode::NOT_SUPPORTED
+                    | ReturnCode::FUNCTION_NOT_FOUND
+                    | ReturnCode::ARGUMENT_VERSION_MISMATCH
+                    | ReturnCode::DEPRECATED
+                    | ReturnCode::VGPU_ECC_NOT_SUPPORTED
             ),
         }
     }
@@ -89,14 +89,14 @@ impl Error {
     /// Returns true if the card is gone, or unusable until the next reset.
     pub fn is_fatal(&self) -> bool {
         matches!(
-            self.code(),
-            Some(Code::GPU_IS_LOST | Code::RESET_REQUIRED | Code::GPU_NOT_FOUND)
+            self.return_code(),
+            Some(ReturnCode::GPU_IS_LOST | ReturnCode::RESET_REQUIRED | ReturnCode::GPU_NOT_FOUND)
         )
     }
 
     /// Returns true if the driver does not know the object of the call.
     pub fn is_not_found(&self) -> bool {
-        self.code() == Some(Code::NOT_FOUND)
+        self.return_code() == Some(ReturnCode::NOT_FOUND)
     }
 }
 
@@ -110,11 +110,11 @@ impl fmt::Display for OnDevice {
 
 macro_rules! codes {
     ($($name:ident = $value:ident: $words:literal),* $(,)?) => {
-        impl Code {
+        impl ReturnCode {
             $(#[doc = concat!("The driver's `", stringify!($value), "`: ", $words, ".")]
             pub const $name: Self = Self(sys::$value);)*
 
-            /// NVML's name without the prefix `NVML_ERROR_`; `None` for a code that this version
+            /// NVML's name without the prefix `NVML_ERROR_`; `NotSupported` for a code that this version
             /// does not know.
             pub fn name(self) -> Option<&'static str> {
                 match self { $(Self::$name => Some(stringify!($name)),)* _ => None }
@@ -162,9 +162,9 @@ codes! {
     UNKNOWN = nvmlReturn_enum_NVML_ERROR_UNKNOWN: "an internal error of the driver",
 }
 
-impl Code {
+impl ReturnCode {
     /// Returns `Ok` for success, else the code.
-    pub(crate) fn check(code: nvmlReturn_t) -> Result<(), Self> {
+    pub(crate) fn check_return(code: nvmlReturn_t) -> Result<(), Self> {
         if code == sys::nvmlReturn_enum_NVML_SUCCESS {
             Ok(())
         } else {
@@ -172,12 +172,12 @@ impl Code {
         }
     }
 
-    pub(crate) fn raw(self) -> nvmlReturn_t {
+    pub(crate) fn raw_code(self) -> nvmlReturn_t {
         self.0
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ReturnCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),
@@ -194,7 +194,7 @@ mod tests {
         Error::Failed {
             call: "nvmlDeviceGetUUID",
             device: Some(CardRef::Index(2)),
-            code: Code(code),
+            code: ReturnCode(code),
         }
     }
 

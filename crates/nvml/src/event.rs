@@ -6,7 +6,7 @@ use model::CardRef;
 use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlEventSet_t};
 
 use crate::{
-    Code, Device, Error, Session,
+    DeviceHandle, Error, NvmlSession, ReturnCode,
     device::{EMPTY_PCI, address},
     symbol,
 };
@@ -25,15 +25,15 @@ const NO_INSTANCE: u32 = u32::MAX;
 
 /// Set of cards whose events are waited for.
 pub struct EventSet {
-    session: Arc<Session>,
+    session: Arc<NvmlSession>,
     raw: nvmlEventSet_t,
     members: Vec<(usize, CardRef)>,
 }
 
 /// Event as the driver reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Occurrence {
-    /// Card of the event; `None` if the card is not in the set.
+pub struct DriverEvent {
+    /// Card of the event; `NotSupported` if the card is not in the set.
     pub card: Option<CardRef>,
     /// GPU instance, if the event concerns one.
     pub gpu_instance: Option<u32>,
@@ -63,9 +63,9 @@ impl EventSet {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn create(session: Arc<Session>) -> Result<Self, Error> {
+    pub fn create_set(session: Arc<NvmlSession>) -> Result<Self, Error> {
         let mut raw = ptr::null_mut();
-        session.call(&symbol::EVENT_SET_CREATE, None, |create| {
+        session.make_call(&symbol::EVENT_SET_CREATE, None, |create| {
             // SAFETY: the pointer is valid for one handle.
             unsafe { create(&raw mut raw) }
         })?;
@@ -81,8 +81,8 @@ impl EventSet {
     ///
     /// # Errors
     /// The driver's answer; `NOT_SUPPORTED` if the card reports no events.
-    pub fn add(&mut self, card: &Device<'_>) -> Result<(), Error> {
-        let supported = match card.get(&symbol::EVENT_TYPES, 0) {
+    pub fn add_card(&mut self, card: &DeviceHandle<'_>) -> Result<(), Error> {
+        let supported = match card.read_value(&symbol::EVENT_TYPES, 0) {
             Ok(types) => types,
             // An old driver may lack this query and still accept the registration, which then decides.
             Err(error) if error.is_not_supported() => WANTED,
@@ -93,19 +93,20 @@ impl EventSet {
             0 => WANTED,
             some => some,
         };
-        card.call(&symbol::EVENT_REGISTER, |register| {
+        card.make_call(&symbol::EVENT_REGISTER, |register| {
             // SAFETY: both handles are the driver's.
-            unsafe { register(card.raw(), wanted, self.raw) }
+            unsafe { register(card.raw_handle(), wanted, self.raw) }
         })?;
-        self.members.push((card.raw().addr(), card.at()));
+        self.members
+            .push((card.raw_handle().addr(), card.handle_card()));
         Ok(())
     }
 
-    /// Waits for the next event; `None` if none came within `timeout`. Blocks the thread.
+    /// Waits for the next event; `NotSupported` if none came within `timeout`. Blocks the thread.
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Occurrence>, Error> {
+    pub fn wait_event(&mut self, timeout: Duration) -> Result<Option<DriverEvent>, Error> {
         let mut data = sys::nvmlEventData_t {
             device: ptr::null_mut(),
             eventType: 0,
@@ -126,14 +127,14 @@ impl EventSet {
         );
         match waited {
             Ok(()) => Ok(Some(self.occurrence(&data))),
-            Err(error) if error.code() == Some(Code::TIMEOUT) => Ok(None),
+            Err(error) if error.return_code() == Some(ReturnCode::TIMEOUT) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn occurrence(&self, data: &sys::nvmlEventData_t) -> Occurrence {
+    fn occurrence(&self, data: &sys::nvmlEventData_t) -> DriverEvent {
         let instance = |id| (id != NO_INSTANCE).then_some(id);
-        Occurrence {
+        DriverEvent {
             card: self.member(data.device),
             gpu_instance: instance(data.gpuInstanceId),
             compute_instance: instance(data.computeInstanceId),
@@ -153,7 +154,7 @@ impl EventSet {
             .find(|(member, _)| *member == raw.addr());
         known.map(|(_, at)| *at).or_else(|| {
             let mut info = EMPTY_PCI;
-            let asked = self.session.call(&symbol::PCI_INFO, None, |get| {
+            let asked = self.session.make_call(&symbol::PCI_INFO, None, |get| {
                 // SAFETY: the handle is the driver's, the pointer is valid for one address.
                 unsafe { get(raw, &raw mut info) }
             });
@@ -166,10 +167,12 @@ impl EventSet {
 
 impl Drop for EventSet {
     fn drop(&mut self) {
-        let freed = self.session.call(&symbol::EVENT_SET_FREE, None, |free| {
-            // SAFETY: the set is ours and not used again.
-            unsafe { free(self.raw) }
-        });
+        let freed = self
+            .session
+            .make_call(&symbol::EVENT_SET_FREE, None, |free| {
+                // SAFETY: the set is ours and not used again.
+                unsafe { free(self.raw) }
+            });
         if let Err(error) = freed {
             tracing::debug!(%error, "an event set could not be freed");
         }

@@ -22,15 +22,15 @@ mod symbol;
 mod text;
 
 pub use self::{
-    board::{Clock, Fabric, PciIds, Threshold},
-    condition::{Joining, Rows},
-    device::Device,
-    error::{Code, Error},
-    event::{EventKind, EventSet, Occurrence},
-    library::{Library, Session},
-    link::{Level, Remote},
-    mig::Attributes,
-    process::User,
-    sensor::Memory,
-    shape::{Placement, Profile, Shape},
+    board::{ClockDomain, FabricMembership, PciIds, TemperatureThreshold},
+    condition::{FabricState, RemappedRows},
+    device::DeviceHandle,
+    error::{Error, ReturnCode},
+    event::{DriverEvent, EventKind, EventSet},
+    library::{NvmlLibrary, NvmlSession},
+    link::{LinkRemote, TopologyLevel},
+    mig::MigAttributes,
+    process::ComputeProcess,
+    sensor::MemorySizes,
+    shape::{InstancePlacement, InstanceProfile, InstanceShape},
 };

@@ -11,10 +11,10 @@ use std::{
 
 use model::{CardRef, PciAddress};
 use nvml_wrapper_sys::bindings::{self as sys, nvmlReturn_t};
-use probe::{Calls, Ticket};
+use probe::{CallGuard, CallTable};
 
 use crate::{
-    Code, Device, Error,
+    DeviceHandle, Error, ReturnCode,
     symbol::{self, Symbol},
     text,
 };
@@ -23,29 +23,29 @@ use crate::{
 const WORDS_LIMIT: usize = 256;
 
 /// Driver library that is loaded but not initialised.
-pub struct Library {
+pub struct NvmlLibrary {
     handle: ManuallyDrop<libloading::Library>,
-    calls: Arc<Calls>,
+    calls: Arc<CallTable>,
 }
 
 /// Initialised driver library. Dropping the session shuts NVML down and unloads the library.
 #[derive(Debug)]
-pub struct Session {
-    library: Library,
+pub struct NvmlSession {
+    library: NvmlLibrary,
     opened: SystemTime,
 }
 
-// === impl Library ===
+// === impl NvmlLibrary ===
 
-impl Library {
+impl NvmlLibrary {
     /// Loads a library by its path, or by a name for the loader to find. Every foreign call is
     /// recorded in `calls`.
     ///
     /// # Errors
     /// [`Error::Open`] with the loader's message.
-    pub fn open(path: impl AsRef<OsStr>, calls: Arc<Calls>) -> Result<Self, Error> {
+    pub fn open_library(path: impl AsRef<OsStr>, calls: Arc<CallTable>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let ticket = calls.begin("dlopen", None, Calls::ALLOWED);
+        let ticket = calls.begin_call("dlopen", None, CallTable::ALLOWED);
         // SAFETY: loading runs the library's initialisers; the operator named it as the driver's.
         let opened = unsafe { libloading::Library::new(path) };
         drop(ticket);
@@ -63,18 +63,20 @@ impl Library {
     ///
     /// # Errors
     /// The driver's answer, with the driver's text for its code.
-    pub fn init(self) -> Result<Session, (Error, String)> {
-        let started = self.call(&symbol::INIT, None, |init| {
+    pub fn initialize(self) -> Result<NvmlSession, (Error, String)> {
+        let started = self.make_call(&symbol::INIT, None, |init| {
             // SAFETY: the call takes no arguments.
             unsafe { init() }
         });
         match started {
-            Ok(()) => Ok(Session {
+            Ok(()) => Ok(NvmlSession {
                 library: self,
                 opened: SystemTime::now(),
             }),
             Err(error) => {
-                let words = error.code().map_or(String::new(), |code| self.words(code));
+                let words = error
+                    .return_code()
+                    .map_or(String::new(), |code| self.describe_code(code));
                 Err((error, words))
             }
         }
@@ -82,13 +84,13 @@ impl Library {
 
     /// Makes a foreign call: finds the symbol, records the call, makes it and removes the record.
     /// All foreign calls but `dlopen` and `dlclose` go through here.
-    pub(crate) fn call<F: Copy>(
+    pub(crate) fn make_call<F: Copy>(
         &self,
         symbol: &Symbol<F>,
         device: Option<CardRef>,
         invoke: impl FnOnce(F) -> nvmlReturn_t,
     ) -> Result<(), Error> {
-        self.call_within(symbol, device, Calls::ALLOWED, invoke)
+        self.call_within(symbol, device, CallTable::ALLOWED, invoke)
     }
 
     /// Makes a foreign call that may take longer than usual, up to `allowed`, before it is overdue.
@@ -99,19 +101,19 @@ impl Library {
         allowed: Duration,
         invoke: impl FnOnce(F) -> nvmlReturn_t,
     ) -> Result<(), Error> {
-        let (function, call) = self.find(symbol)?;
-        let ticket = self.calls.begin(call, device, allowed);
+        let (function, call) = self.find_symbol(symbol)?;
+        let ticket = self.calls.begin_call(call, device, allowed);
         let code = invoke(function);
-        drop::<Ticket<'_>>(ticket);
-        Code::check(code).map_err(|code| Error::Failed { call, device, code })
+        drop::<CallGuard<'_>>(ticket);
+        ReturnCode::check_return(code).map_err(|code| Error::Failed { call, device, code })
     }
 
     /// Returns the driver's text for a code; our own description if the driver gives none.
-    fn words(&self, code: Code) -> String {
+    fn describe_code(&self, code: ReturnCode) -> String {
         let mut words = String::new();
-        let asked = self.call(&symbol::ERROR_STRING, None, |describe| {
+        let asked = self.make_call(&symbol::ERROR_STRING, None, |describe| {
             // SAFETY: the call takes a number and returns a static text or null.
-            let said = unsafe { describe(code.raw()) };
+            let said = unsafe { describe(code.raw_code()) };
             words = bounded(said);
             sys::nvmlReturn_enum_NVML_SUCCESS
         });
@@ -122,40 +124,40 @@ impl Library {
     }
 
     /// Finds a function under the newest of its names that the library has.
-    fn find<F: Copy>(&self, symbol: &Symbol<F>) -> Result<(F, &'static str), Error> {
-        for name in symbol.names() {
+    fn find_symbol<F: Copy>(&self, symbol: &Symbol<F>) -> Result<(F, &'static str), Error> {
+        for name in symbol.symbol_names() {
             // SAFETY: a `Symbol` promises that `F` is the signature of all its names.
             if let Ok(function) = unsafe { self.handle.get::<F>(name.to_bytes_with_nul()) } {
                 return Ok((*function, printed(name)));
             }
         }
         Err(Error::NoSymbol {
-            call: symbol.names().first().copied().map_or("", printed),
+            call: symbol.symbol_names().first().copied().map_or("", printed),
         })
     }
 }
 
 // After a driver upgrade the loaded library no longer fits the kernel module, and all calls fail
 // (LIB_RM_VERSION_MISMATCH) until it is unloaded; see NVIDIA/k8s-device-plugin issue 1431.
-impl Drop for Library {
+impl Drop for NvmlLibrary {
     fn drop(&mut self) {
-        let _ticket = self.calls.begin("dlclose", None, Calls::ALLOWED);
+        let _ticket = self.calls.begin_call("dlclose", None, CallTable::ALLOWED);
         // SAFETY: the handle is dropped here and nowhere else, and not used again.
         unsafe { ManuallyDrop::drop(&mut self.handle) }
     }
 }
 
-impl fmt::Debug for Library {
+impl fmt::Debug for NvmlLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Library").finish_non_exhaustive()
     }
 }
 
-// === impl Session ===
+// === impl NvmlSession ===
 
-impl Session {
+impl NvmlSession {
     /// Returns the time at which NVML was initialised.
-    pub fn opened(&self) -> SystemTime {
+    pub fn opened_at(&self) -> SystemTime {
         self.opened
     }
 
@@ -164,7 +166,7 @@ impl Session {
     /// # Errors
     /// The driver's answer.
     pub fn driver_version(&self) -> Result<String, Error> {
-        self.version(&symbol::DRIVER_VERSION)
+        self.read_version(&symbol::DRIVER_VERSION)
     }
 
     /// Reads the library's own version, e.g. `13.580.95.05`.
@@ -172,13 +174,13 @@ impl Session {
     /// # Errors
     /// The driver's answer.
     pub fn nvml_version(&self) -> Result<String, Error> {
-        self.version(&symbol::NVML_VERSION)
+        self.read_version(&symbol::NVML_VERSION)
     }
 
-    fn version(&self, symbol: &Symbol<symbol::Version>) -> Result<String, Error> {
+    fn read_version(&self, symbol: &Symbol<symbol::GetVersionText>) -> Result<String, Error> {
         let mut buffer: [c_char; 96] = [0; 96];
         let room = sys::NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE;
-        self.call(symbol, None, |get| {
+        self.make_call(symbol, None, |get| {
             // SAFETY: the buffer is longer than the length that is passed.
             unsafe { get(buffer.as_mut_ptr(), room) }
         })?;
@@ -191,7 +193,7 @@ impl Session {
     /// The driver's answer.
     pub fn cuda_version(&self) -> Result<(i32, i32), Error> {
         let mut version: c_int = 0;
-        self.call(&symbol::CUDA_VERSION, None, |get| {
+        self.make_call(&symbol::CUDA_VERSION, None, |get| {
             // SAFETY: the pointer is valid for one int.
             unsafe { get(&raw mut version) }
         })?;
@@ -203,9 +205,9 @@ impl Session {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn count(&self) -> Result<u32, Error> {
+    pub fn count_cards(&self) -> Result<u32, Error> {
         let mut count: c_uint = 0;
-        self.call(&symbol::COUNT, None, |get| {
+        self.make_call(&symbol::COUNT, None, |get| {
             // SAFETY: the pointer is valid for one unsigned int.
             unsafe { get(&raw mut count) }
         })?;
@@ -217,16 +219,16 @@ impl Session {
     ///
     /// # Errors
     /// The driver's answer; `NOT_FOUND` if the driver manages no card at this address.
-    pub fn by_pci(&self, address: PciAddress) -> Result<Device<'_>, Error> {
+    pub fn by_pci(&self, address: PciAddress) -> Result<DeviceHandle<'_>, Error> {
         let at = CardRef::Pci(address);
-        let name = CString::new(address.long()).expect("an address has no NUL");
+        let name = CString::new(address.to_long_form()).expect("an address has no NUL");
         let mut raw = ptr::null_mut();
         // Starting from NVML 5, nvmlDeviceGetHandleByPciBusId initialises the card (nvml.h).
-        self.call(&symbol::BY_PCI, Some(at), |get| {
+        self.make_call(&symbol::BY_PCI, Some(at), |get| {
             // SAFETY: a C string, and a pointer that is valid for one handle.
             unsafe { get(name.as_ptr(), &raw mut raw) }
         })?;
-        Ok(Device::new(self, raw, at))
+        Ok(DeviceHandle::new(self, raw, at))
     }
 
     /// Opens the card with an index of the driver's enumeration. The index may change when a card
@@ -235,33 +237,33 @@ impl Session {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn by_index(&self, index: u32) -> Result<Device<'_>, Error> {
+    pub fn by_index(&self, index: u32) -> Result<DeviceHandle<'_>, Error> {
         let at = CardRef::Index(index);
         let mut raw = ptr::null_mut();
-        self.call(&symbol::BY_INDEX, Some(at), |get| {
+        self.make_call(&symbol::BY_INDEX, Some(at), |get| {
             // SAFETY: the pointer is valid for one handle.
             unsafe { get(index, &raw mut raw) }
         })?;
-        Ok(Device::new(self, raw, at))
+        Ok(DeviceHandle::new(self, raw, at))
     }
 
-    pub(crate) fn call<F: Copy>(
+    pub(crate) fn make_call<F: Copy>(
         &self,
         symbol: &Symbol<F>,
         device: Option<CardRef>,
         invoke: impl FnOnce(F) -> nvmlReturn_t,
     ) -> Result<(), Error> {
-        self.library.call(symbol, device, invoke)
+        self.library.make_call(symbol, device, invoke)
     }
 
-    pub(crate) fn library(&self) -> &Library {
+    pub(crate) fn library(&self) -> &NvmlLibrary {
         &self.library
     }
 }
 
-impl Drop for Session {
+impl Drop for NvmlSession {
     fn drop(&mut self) {
-        let ended = self.library.call(&symbol::SHUTDOWN, None, |shutdown| {
+        let ended = self.library.make_call(&symbol::SHUTDOWN, None, |shutdown| {
             // SAFETY: the call takes no arguments; devices borrow the session, so none is left.
             unsafe { shutdown() }
         });

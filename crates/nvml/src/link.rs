@@ -6,14 +6,14 @@ use model::PciAddress;
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::{
-    Device, Error,
+    DeviceHandle, Error,
     device::{EMPTY_PCI, address},
     symbol,
 };
 
 /// Closest common ancestor of two cards, from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum TopologyLevel {
     /// Both cards are on one board.
     Internal,
     /// One PCIe switch is between the cards.
@@ -30,7 +30,7 @@ pub enum Level {
 
 /// Remote end of an NVLink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remote {
+pub enum LinkRemote {
     /// Card at this PCI address. With a driver that does not report the kind, any device.
     Card(PciAddress),
     /// NVSwitch.
@@ -39,31 +39,34 @@ pub enum Remote {
     Other,
 }
 
-impl Device<'_> {
+impl DeviceHandle<'_> {
     /// Upper bound of the number of NVLinks of a card. The driver answers `INVALID_ARGUMENT` or
     /// `NOT_SUPPORTED` for links that a card lacks.
     // NVIDIA's device plugin asks for the links 0 to 35 too (go-gpuallocator). The constant
     // `NVML_NVLINK_MAX_LINKS` is 18 in the header behind nvml-wrapper-sys 0.10.
     pub const LINKS: u32 = 36;
 
-    /// Reads the closest common ancestor with another card; `None` for a level that this version
+    /// Reads the closest common ancestor with another card; `NotSupported` for a level that this version
     /// does not know.
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn ancestor(&self, other: &Device<'_>) -> Result<Option<Level>, Error> {
+    pub fn read_common_ancestor(
+        &self,
+        other: &DeviceHandle<'_>,
+    ) -> Result<Option<TopologyLevel>, Error> {
         let mut level: c_uint = 0;
-        self.call(&symbol::ANCESTOR, |get| {
+        self.make_call(&symbol::ANCESTOR, |get| {
             // SAFETY: both handles are the driver's, the pointer is valid for one level.
-            unsafe { get(self.raw(), other.raw(), &raw mut level) }
+            unsafe { get(self.raw_handle(), other.raw_handle(), &raw mut level) }
         })?;
         Ok(match level {
-            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL => Some(Level::Internal),
-            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE => Some(Level::Single),
-            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_MULTIPLE => Some(Level::Multiple),
-            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_HOSTBRIDGE => Some(Level::HostBridge),
-            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE => Some(Level::Node),
-            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM => Some(Level::System),
+            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL => Some(TopologyLevel::Internal),
+            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE => Some(TopologyLevel::Single),
+            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_MULTIPLE => Some(TopologyLevel::Multiple),
+            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_HOSTBRIDGE => Some(TopologyLevel::HostBridge),
+            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE => Some(TopologyLevel::Node),
+            sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM => Some(TopologyLevel::System),
             _ => None,
         })
     }
@@ -82,13 +85,13 @@ impl Device<'_> {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn link_remote(&self, link: u32) -> Result<Remote, Error> {
+    pub fn link_remote(&self, link: u32) -> Result<LinkRemote, Error> {
         match self.get_at(&symbol::NVLINK_REMOTE_KIND, link, 0) {
             Ok(sys::nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH) => {
-                return Ok(Remote::Switch);
+                return Ok(LinkRemote::Switch);
             }
             Ok(sys::nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_IBMNPU) => {
-                return Ok(Remote::Other);
+                return Ok(LinkRemote::Other);
             }
             // A driver that does not report the kind may still report the address.
             Ok(_) => {}
@@ -96,11 +99,11 @@ impl Device<'_> {
             Err(error) => return Err(error),
         }
         let address = self.link_remote_pci(link)?;
-        Ok(address.map_or(Remote::Other, Remote::Card))
+        Ok(address.map_or(LinkRemote::Other, LinkRemote::Card))
     }
 
     /// Reads the PCI address of the remote end of an NVLink that is up, for any kind of device;
-    /// `None` if the driver's numbers are not a valid address.
+    /// `NotSupported` if the driver's numbers are not a valid address.
     ///
     /// # Errors
     /// The driver's answer.

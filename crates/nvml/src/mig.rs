@@ -4,11 +4,11 @@ use std::ptr;
 
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::{Device, Error, symbol};
+use crate::{DeviceHandle, Error, symbol};
 
 /// Size of a MIG device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
+pub struct MigAttributes {
     /// Number of the card's compute slices in the GPU instance.
     pub gpu_slices: u32,
     /// Number of the GPU instance's compute slices in the MIG device.
@@ -17,7 +17,7 @@ pub struct Attributes {
     pub memory_mib: u64,
 }
 
-impl<'s> Device<'s> {
+impl<'s> DeviceHandle<'s> {
     /// Upper bound of the number of MIG devices of a card. A higher answer of the driver is reduced
     /// to this.
     pub const MIG_DEVICES: u32 = 64;
@@ -36,7 +36,7 @@ impl<'s> Device<'s> {
     /// # Errors
     /// The driver's answer.
     pub fn mig_places(&self) -> Result<u32, Error> {
-        let places = self.get(&symbol::MIG_MAX, 0)?;
+        let places = self.read_value(&symbol::MIG_MAX, 0)?;
         Ok(places.min(Self::MIG_DEVICES))
     }
 
@@ -47,7 +47,7 @@ impl<'s> Device<'s> {
     pub fn mig_device(&self, place: u32) -> Result<Self, Error> {
         // Some drivers return handles of deleted instances here (NVIDIA/libcudacxx issue 224).
         let raw = self.get_at(&symbol::MIG_BY_INDEX, place, ptr::null_mut())?;
-        Ok(Self::new(self.session(), raw, self.at()))
+        Ok(Self::new(self.nvml_session(), raw, self.handle_card()))
     }
 
     /// Reads the GPU instance id of a MIG device.
@@ -55,7 +55,7 @@ impl<'s> Device<'s> {
     /// # Errors
     /// The driver's answer.
     pub fn gpu_instance(&self) -> Result<u32, Error> {
-        self.get(&symbol::GPU_INSTANCE_ID, 0)
+        self.read_value(&symbol::GPU_INSTANCE_ID, 0)
     }
 
     /// Reads the compute instance id of a MIG device.
@@ -63,14 +63,14 @@ impl<'s> Device<'s> {
     /// # Errors
     /// The driver's answer.
     pub fn compute_instance(&self) -> Result<u32, Error> {
-        self.get(&symbol::COMPUTE_INSTANCE_ID, 0)
+        self.read_value(&symbol::COMPUTE_INSTANCE_ID, 0)
     }
 
     /// Reads the size of a MIG device.
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn attributes(&self) -> Result<Attributes, Error> {
+    pub fn read_mig_attributes(&self) -> Result<MigAttributes, Error> {
         let empty = sys::nvmlDeviceAttributes_t {
             multiprocessorCount: 0,
             sharedCopyEngineCount: 0,
@@ -82,8 +82,8 @@ impl<'s> Device<'s> {
             computeInstanceSliceCount: 0,
             memorySizeMB: 0,
         };
-        let found = self.get(&symbol::ATTRIBUTES, empty)?;
-        Ok(Attributes {
+        let found = self.read_value(&symbol::ATTRIBUTES, empty)?;
+        Ok(MigAttributes {
             gpu_slices: found.gpuInstanceSliceCount,
             compute_slices: found.computeInstanceSliceCount,
             memory_mib: found.memorySizeMB,
@@ -110,7 +110,7 @@ impl<'s> Device<'s> {
             profileId: 0,
             placement: sys::nvmlGpuInstancePlacement_t { start: 0, size: 0 },
         };
-        self.call(&symbol::GPU_INSTANCE_INFO, |get| {
+        self.make_call(&symbol::GPU_INSTANCE_INFO, |get| {
             // SAFETY: the handle is the driver's, the pointer is valid for one info.
             unsafe { get(handle, &raw mut info) }
         })?;

@@ -4,11 +4,11 @@ use std::ffi::c_ulonglong;
 
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::{Device, Error, symbol};
+use crate::{DeviceHandle, Error, symbol};
 
 /// Memory sizes of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemorySizes {
     /// Total memory, in bytes.
     pub total: u64,
     /// Memory in use, in bytes. Drivers without `nvmlDeviceGetMemoryInfo_v2` include the reserved
@@ -19,21 +19,21 @@ pub struct Memory {
     pub reserved: u64,
 }
 
-impl Device<'_> {
+impl DeviceHandle<'_> {
     /// Reads the memory sizes.
     ///
     /// # Errors
     /// The driver's answer; `NOT_SUPPORTED` on cards that share the machine's memory.
-    pub fn memory(&self) -> Result<Memory, Error> {
+    pub fn read_memory(&self) -> Result<MemorySizes, Error> {
         let empty = sys::nvmlMemory_v2_t {
-            version: version::<sys::nvmlMemory_v2_t>(2),
+            version: struct_version::<sys::nvmlMemory_v2_t>(2),
             total: 0,
             reserved: 0,
             free: 0,
             used: 0,
         };
-        match self.get(&symbol::MEMORY_V2, empty) {
-            Ok(memory) => Ok(Memory {
+        match self.read_value(&symbol::MEMORY_V2, empty) {
+            Ok(memory) => Ok(MemorySizes {
                 total: memory.total,
                 used: memory.used,
                 reserved: memory.reserved,
@@ -47,7 +47,7 @@ impl Device<'_> {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn temperature(&self) -> Result<u32, Error> {
+    pub fn read_temperature(&self) -> Result<u32, Error> {
         let sensor = sys::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU;
         self.get_at(&symbol::TEMPERATURE, sensor, 0)
     }
@@ -56,17 +56,18 @@ impl Device<'_> {
     ///
     /// # Errors
     /// The driver's answer.
-    pub fn power(&self) -> Result<u32, Error> {
-        self.get(&symbol::POWER, 0)
+    pub fn read_power_draw(&self) -> Result<u32, Error> {
+        self.read_value(&symbol::POWER, 0)
     }
 
     /// Reads the utilization of the compute engines, in percent.
     ///
     /// # Errors
     /// The driver's answer; `NOT_SUPPORTED` on MIG devices.
-    pub fn utilization(&self) -> Result<u32, Error> {
+    pub fn read_utilization(&self) -> Result<u32, Error> {
         let empty = sys::nvmlUtilization_t { gpu: 0, memory: 0 };
-        self.get(&symbol::UTILIZATION, empty).map(|rates| rates.gpu)
+        self.read_value(&symbol::UTILIZATION, empty)
+            .map(|rates| rates.gpu)
     }
 
     /// Reads the number of corrected memory errors since the driver was loaded.
@@ -74,7 +75,7 @@ impl Device<'_> {
     /// # Errors
     /// The driver's answer.
     pub fn ecc_corrected(&self) -> Result<u64, Error> {
-        self.ecc(sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED)
+        self.read_ecc_count(sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED)
     }
 
     /// Reads the number of uncorrectable memory errors since the driver was loaded.
@@ -82,29 +83,29 @@ impl Device<'_> {
     /// # Errors
     /// The driver's answer.
     pub fn ecc_uncorrected(&self) -> Result<u64, Error> {
-        self.ecc(sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED)
+        self.read_ecc_count(sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED)
     }
 
-    fn memory_v1(&self) -> Result<Memory, Error> {
+    fn memory_v1(&self) -> Result<MemorySizes, Error> {
         let empty = sys::nvmlMemory_t {
             total: 0,
             free: 0,
             used: 0,
         };
-        let memory = self.get(&symbol::MEMORY, empty)?;
-        Ok(Memory {
+        let memory = self.read_value(&symbol::MEMORY, empty)?;
+        Ok(MemorySizes {
             total: memory.total,
             used: memory.used,
             reserved: 0,
         })
     }
 
-    fn ecc(&self, kind: sys::nvmlMemoryErrorType_t) -> Result<u64, Error> {
+    fn read_ecc_count(&self, kind: sys::nvmlMemoryErrorType_t) -> Result<u64, Error> {
         let mut count: c_ulonglong = 0;
-        self.call(&symbol::ECC_ERRORS, |get| {
+        self.make_call(&symbol::ECC_ERRORS, |get| {
             let since_load = sys::nvmlEccCounterType_enum_NVML_VOLATILE_ECC;
             // SAFETY: the handle is the driver's, the pointer is valid for one counter.
-            unsafe { get(self.raw(), kind, since_load, &raw mut count) }
+            unsafe { get(self.raw_handle(), kind, since_load, &raw mut count) }
         })?;
         Ok(count)
     }
@@ -112,7 +113,7 @@ impl Device<'_> {
 
 /// Version field of a structure: its size in the low bits, the version number in the top byte.
 // nvml.h has this as the macro `NVML_STRUCT_VERSION`; nvml-wrapper-sys does not generate it.
-pub(crate) const fn version<T>(number: u32) -> u32 {
+pub(crate) const fn struct_version<T>(number: u32) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the structures are some 100 bytes"

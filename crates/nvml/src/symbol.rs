@@ -16,13 +16,13 @@ pub(crate) struct Symbol<F> {
 }
 
 /// Call without arguments.
-pub(crate) type Plain = unsafe extern "C" fn() -> nvmlReturn_t;
+pub(crate) type CallPlain = unsafe extern "C" fn() -> nvmlReturn_t;
 /// Call that writes a version text.
-pub(crate) type Version = unsafe extern "C" fn(*mut c_char, c_uint) -> nvmlReturn_t;
+pub(crate) type GetVersionText = unsafe extern "C" fn(*mut c_char, c_uint) -> nvmlReturn_t;
 /// Call that writes one value about the whole driver.
-pub(crate) type Whole<T> = unsafe extern "C" fn(*mut T) -> nvmlReturn_t;
+pub(crate) type GetGlobal<T> = unsafe extern "C" fn(*mut T) -> nvmlReturn_t;
 /// Call that writes one value about a device.
-pub(crate) type Get<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
+pub(crate) type GetValue<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
 /// Call that writes one value about a numbered part of a device.
 pub(crate) type GetAt<T> = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut T) -> nvmlReturn_t;
 /// Call that writes two values about a device.
@@ -52,7 +52,7 @@ impl<F> Symbol<F> {
     }
 
     /// Returns the names, newest first; never empty.
-    pub(crate) fn names(&self) -> &'static [&'static CStr] {
+    pub(crate) fn symbol_names(&self) -> &'static [&'static CStr] {
         self.names
     }
 }
@@ -67,12 +67,12 @@ macro_rules! symbols {
 }
 
 symbols! {
-    INIT: Plain = c"nvmlInit_v2", c"nvmlInit";
-    SHUTDOWN: Plain = c"nvmlShutdown";
+    INIT: CallPlain = c"nvmlInit_v2", c"nvmlInit";
+    SHUTDOWN: CallPlain = c"nvmlShutdown";
     ERROR_STRING: unsafe extern "C" fn(nvmlReturn_t) -> *const c_char = c"nvmlErrorString";
-    DRIVER_VERSION: Version = c"nvmlSystemGetDriverVersion";
-    CUDA_VERSION: Whole<c_int> = c"nvmlSystemGetCudaDriverVersion_v2", c"nvmlSystemGetCudaDriverVersion";
-    COUNT: Whole<c_uint> = c"nvmlDeviceGetCount_v2", c"nvmlDeviceGetCount";
+    DRIVER_VERSION: GetVersionText = c"nvmlSystemGetDriverVersion";
+    CUDA_VERSION: GetGlobal<c_int> = c"nvmlSystemGetCudaDriverVersion_v2", c"nvmlSystemGetCudaDriverVersion";
+    COUNT: GetGlobal<c_uint> = c"nvmlDeviceGetCount_v2", c"nvmlDeviceGetCount";
     BY_INDEX: unsafe extern "C" fn(c_uint, *mut nvmlDevice_t) -> nvmlReturn_t =
         c"nvmlDeviceGetHandleByIndex_v2", c"nvmlDeviceGetHandleByIndex";
     BY_PCI: unsafe extern "C" fn(*const c_char, *mut nvmlDevice_t) -> nvmlReturn_t =
@@ -80,32 +80,32 @@ symbols! {
 
     UUID: GetText = c"nvmlDeviceGetUUID";
     NAME: GetText = c"nvmlDeviceGetName";
-    INDEX: Get<c_uint> = c"nvmlDeviceGetIndex";
-    MINOR: Get<c_uint> = c"nvmlDeviceGetMinorNumber";
-    DISPLAY_MODE: Get<c_uint> = c"nvmlDeviceGetDisplayMode";
+    INDEX: GetValue<c_uint> = c"nvmlDeviceGetIndex";
+    MINOR: GetValue<c_uint> = c"nvmlDeviceGetMinorNumber";
+    DISPLAY_MODE: GetValue<c_uint> = c"nvmlDeviceGetDisplayMode";
     // v2 writes fewer bytes than v3. Both structures begin with the numbers that are read.
-    PCI_INFO: Get<sys::nvmlPciInfo_t> = c"nvmlDeviceGetPciInfo_v3", c"nvmlDeviceGetPciInfo_v2";
+    PCI_INFO: GetValue<sys::nvmlPciInfo_t> = c"nvmlDeviceGetPciInfo_v3", c"nvmlDeviceGetPciInfo_v2";
     COMPUTE_CAPABILITY: GetTwo<c_int> = c"nvmlDeviceGetCudaComputeCapability";
 
-    MEMORY: Get<sys::nvmlMemory_t> = c"nvmlDeviceGetMemoryInfo";
-    MEMORY_V2: Get<sys::nvmlMemory_v2_t> = c"nvmlDeviceGetMemoryInfo_v2";
+    MEMORY: GetValue<sys::nvmlMemory_t> = c"nvmlDeviceGetMemoryInfo";
+    MEMORY_V2: GetValue<sys::nvmlMemory_v2_t> = c"nvmlDeviceGetMemoryInfo_v2";
     TEMPERATURE: GetAt<c_uint> = c"nvmlDeviceGetTemperature";
-    POWER: Get<c_uint> = c"nvmlDeviceGetPowerUsage";
-    UTILIZATION: Get<sys::nvmlUtilization_t> = c"nvmlDeviceGetUtilizationRates";
+    POWER: GetValue<c_uint> = c"nvmlDeviceGetPowerUsage";
+    UTILIZATION: GetValue<sys::nvmlUtilization_t> = c"nvmlDeviceGetUtilizationRates";
     ECC_ERRORS: unsafe extern "C" fn(nvmlDevice_t, c_uint, c_uint, *mut c_ulonglong) -> nvmlReturn_t =
         c"nvmlDeviceGetTotalEccErrors";
 
     REMAPPED_ROWS: unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut c_uint, *mut c_uint, *mut c_uint) -> nvmlReturn_t =
         c"nvmlDeviceGetRemappedRows";
-    RETIREMENT_PENDING: Get<c_uint> = c"nvmlDeviceGetRetiredPagesPendingStatus";
-    ADDRESSING_MODE: Get<sys::nvmlDeviceAddressingMode_t> = c"nvmlDeviceGetAddressingMode";
+    RETIREMENT_PENDING: GetValue<c_uint> = c"nvmlDeviceGetRetiredPagesPendingStatus";
+    ADDRESSING_MODE: GetValue<sys::nvmlDeviceAddressingMode_t> = c"nvmlDeviceGetAddressingMode";
     FIELD_VALUES: GetFields = c"nvmlDeviceGetFieldValues";
-    FABRIC_V1: Get<sys::nvmlGpuFabricInfo_t> = c"nvmlDeviceGetGpuFabricInfo";
-    CLOCK_REASONS: Get<c_ulonglong> =
+    FABRIC_V1: GetValue<sys::nvmlGpuFabricInfo_t> = c"nvmlDeviceGetGpuFabricInfo";
+    CLOCK_REASONS: GetValue<c_ulonglong> =
         c"nvmlDeviceGetCurrentClocksEventReasons", c"nvmlDeviceGetCurrentClocksThrottleReasons";
-    PCIE_REPLAYS: Get<c_uint> = c"nvmlDeviceGetPcieReplayCounter";
-    PERSISTENCE: Get<c_uint> = c"nvmlDeviceGetPersistenceMode";
-    ENERGY: Get<c_ulonglong> = c"nvmlDeviceGetTotalEnergyConsumption";
+    PCIE_REPLAYS: GetValue<c_uint> = c"nvmlDeviceGetPcieReplayCounter";
+    PERSISTENCE: GetValue<c_uint> = c"nvmlDeviceGetPersistenceMode";
+    ENERGY: GetValue<c_ulonglong> = c"nvmlDeviceGetTotalEnergyConsumption";
     ECC_AT: unsafe extern "C" fn(nvmlDevice_t, c_uint, c_uint, c_uint, *mut c_ulonglong) -> nvmlReturn_t =
         c"nvmlDeviceGetMemoryErrorCounter";
     // The forms before v2 have smaller entries, without the two instance ids: they do not fit here.
@@ -127,11 +127,11 @@ symbols! {
         c"nvmlDeviceGetCpuAffinity";
 
     MIG_MODE: GetTwo<c_uint> = c"nvmlDeviceGetMigMode";
-    MIG_MAX: Get<c_uint> = c"nvmlDeviceGetMaxMigDeviceCount";
+    MIG_MAX: GetValue<c_uint> = c"nvmlDeviceGetMaxMigDeviceCount";
     MIG_BY_INDEX: GetAt<nvmlDevice_t> = c"nvmlDeviceGetMigDeviceHandleByIndex";
-    GPU_INSTANCE_ID: Get<c_uint> = c"nvmlDeviceGetGpuInstanceId";
-    COMPUTE_INSTANCE_ID: Get<c_uint> = c"nvmlDeviceGetComputeInstanceId";
-    ATTRIBUTES: Get<sys::nvmlDeviceAttributes_t> =
+    GPU_INSTANCE_ID: GetValue<c_uint> = c"nvmlDeviceGetGpuInstanceId";
+    COMPUTE_INSTANCE_ID: GetValue<c_uint> = c"nvmlDeviceGetComputeInstanceId";
+    ATTRIBUTES: GetValue<sys::nvmlDeviceAttributes_t> =
         c"nvmlDeviceGetAttributes_v2", c"nvmlDeviceGetAttributes";
     GPU_INSTANCE_BY_ID: GetAt<sys::nvmlGpuInstance_t> = c"nvmlDeviceGetGpuInstanceById";
     GPU_INSTANCE_INFO: unsafe extern "C" fn(sys::nvmlGpuInstance_t, *mut sys::nvmlGpuInstanceInfo_t) -> nvmlReturn_t =
@@ -143,39 +143,39 @@ symbols! {
     PLACEMENTS: unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut sys::nvmlGpuInstancePlacement_t, *mut c_uint) -> nvmlReturn_t =
         c"nvmlDeviceGetGpuInstancePossiblePlacements_v2";
 
-    EVENT_TYPES: Get<c_ulonglong> = c"nvmlDeviceGetSupportedEventTypes";
+    EVENT_TYPES: GetValue<c_ulonglong> = c"nvmlDeviceGetSupportedEventTypes";
     EVENT_REGISTER: unsafe extern "C" fn(nvmlDevice_t, c_ulonglong, nvmlEventSet_t) -> nvmlReturn_t =
         c"nvmlDeviceRegisterEvents";
-    EVENT_SET_CREATE: Whole<nvmlEventSet_t> = c"nvmlEventSetCreate";
+    EVENT_SET_CREATE: GetGlobal<nvmlEventSet_t> = c"nvmlEventSetCreate";
     // The older form leaves out the two instance ids at the end of the structure.
     EVENT_SET_WAIT: unsafe extern "C" fn(nvmlEventSet_t, *mut sys::nvmlEventData_t, c_uint) -> nvmlReturn_t =
         c"nvmlEventSetWait_v2", c"nvmlEventSetWait";
     EVENT_SET_FREE: unsafe extern "C" fn(nvmlEventSet_t) -> nvmlReturn_t = c"nvmlEventSetFree";
 
     // Board facts: read once per card, for `ostler sim capture`, or by the slower tiers of checks.
-    NVML_VERSION: Version = c"nvmlSystemGetNVMLVersion";
+    NVML_VERSION: GetVersionText = c"nvmlSystemGetNVMLVersion";
     SERIAL: GetText = c"nvmlDeviceGetSerial";
     VBIOS: GetText = c"nvmlDeviceGetVbiosVersion";
     PART_NUMBER: GetText = c"nvmlDeviceGetBoardPartNumber";
     INFOROM: GetText = c"nvmlDeviceGetInforomImageVersion";
-    BRAND: Get<c_uint> = c"nvmlDeviceGetBrand";
-    ARCHITECTURE: Get<c_uint> = c"nvmlDeviceGetArchitecture";
-    CORES: Get<c_uint> = c"nvmlDeviceGetNumGpuCores";
-    BUS_WIDTH: Get<c_uint> = c"nvmlDeviceGetMemoryBusWidth";
-    FANS: Get<c_uint> = c"nvmlDeviceGetNumFans";
-    VIRTUALIZATION: Get<c_uint> = c"nvmlDeviceGetVirtualizationMode";
-    MEMORY_NODE: Get<c_uint> = c"nvmlDeviceGetNumaNodeId";
-    BAR1: Get<sys::nvmlBAR1Memory_t> = c"nvmlDeviceGetBAR1MemoryInfo";
+    BRAND: GetValue<c_uint> = c"nvmlDeviceGetBrand";
+    ARCHITECTURE: GetValue<c_uint> = c"nvmlDeviceGetArchitecture";
+    CORES: GetValue<c_uint> = c"nvmlDeviceGetNumGpuCores";
+    BUS_WIDTH: GetValue<c_uint> = c"nvmlDeviceGetMemoryBusWidth";
+    FANS: GetValue<c_uint> = c"nvmlDeviceGetNumFans";
+    VIRTUALIZATION: GetValue<c_uint> = c"nvmlDeviceGetVirtualizationMode";
+    MEMORY_NODE: GetValue<c_uint> = c"nvmlDeviceGetNumaNodeId";
+    BAR1: GetValue<sys::nvmlBAR1Memory_t> = c"nvmlDeviceGetBAR1MemoryInfo";
     ECC_MODE: GetTwo<c_uint> = c"nvmlDeviceGetEccMode";
     POWER_LIMITS: GetTwo<c_uint> = c"nvmlDeviceGetPowerManagementLimitConstraints";
     CLOCK: GetAt<c_uint> = c"nvmlDeviceGetClockInfo";
     MAX_CLOCK: GetAt<c_uint> = c"nvmlDeviceGetMaxClockInfo";
     THRESHOLD: GetAt<c_uint> = c"nvmlDeviceGetTemperatureThreshold";
-    PERFORMANCE_STATE: Get<c_uint> = c"nvmlDeviceGetPerformanceState";
-    PCIE_GENERATION: Get<c_uint> = c"nvmlDeviceGetCurrPcieLinkGeneration";
-    PCIE_WIDTH: Get<c_uint> = c"nvmlDeviceGetCurrPcieLinkWidth";
-    MAX_PCIE_GENERATION: Get<c_uint> = c"nvmlDeviceGetMaxPcieLinkGeneration";
-    MAX_PCIE_WIDTH: Get<c_uint> = c"nvmlDeviceGetMaxPcieLinkWidth";
+    PERFORMANCE_STATE: GetValue<c_uint> = c"nvmlDeviceGetPerformanceState";
+    PCIE_GENERATION: GetValue<c_uint> = c"nvmlDeviceGetCurrPcieLinkGeneration";
+    PCIE_WIDTH: GetValue<c_uint> = c"nvmlDeviceGetCurrPcieLinkWidth";
+    MAX_PCIE_GENERATION: GetValue<c_uint> = c"nvmlDeviceGetMaxPcieLinkGeneration";
+    MAX_PCIE_WIDTH: GetValue<c_uint> = c"nvmlDeviceGetMaxPcieLinkWidth";
     NVLINK_VERSION: GetAt<c_uint> = c"nvmlDeviceGetNvLinkVersion";
-    FABRIC: Get<sys::nvmlGpuFabricInfo_v2_t> = c"nvmlDeviceGetGpuFabricInfoV";
+    FABRIC: GetValue<sys::nvmlGpuFabricInfo_v2_t> = c"nvmlDeviceGetGpuFabricInfoV";
 }

@@ -42,32 +42,32 @@ pub(crate) use self::nvidia::{
 #[command(name = "ostler", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    log: log::Args,
+    log: log::LogArgs,
 
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Run(run::Args),
-    Devices(devices::Args),
-    Health(health::Args),
-    Cordon(cordon::Args),
-    Uncordon(cordon::Back),
-    Release(release::Args),
-    Resume(release::Back),
-    Topology(topology::Args),
-    Config(config::Args),
-    Cdi(cdi::Args),
+enum CliCommand {
+    Run(run::RunArgs),
+    Devices(devices::DevicesArgs),
+    Health(health::HealthArgs),
+    Cordon(cordon::CordonArgs),
+    Uncordon(cordon::UncordonArgs),
+    Release(release::ReleaseArgs),
+    Resume(release::ResumeArgs),
+    Topology(topology::TopologyArgs),
+    Config(config::ConfigArgs),
+    Cdi(cdi::CdiArgs),
     #[cfg_attr(not(feature = "sim"), command(hide = true))]
     Demo(demo::Args),
     #[cfg_attr(not(feature = "sim"), command(hide = true))]
     Sim(sim::Args),
-    Probe(probe::Args),
+    Probe(probe::ProbeArgs),
     #[command(hide = true)]
-    Shim(shim::Args),
-    NvidiaDevicePlugin(nvidia::Args),
+    Shim(shim::ShimArgs),
+    NvidiaDevicePlugin(nvidia::NvidiaPluginArgs),
 }
 
 // === impl Cli ===
@@ -75,43 +75,43 @@ enum Command {
 impl Cli {
     /// True if the program runs in the place of NVIDIA's device plugin.
     pub(crate) fn is_plugin(&self) -> bool {
-        matches!(self.command, Command::NvidiaDevicePlugin(_))
+        matches!(self.command, CliCommand::NvidiaDevicePlugin(_))
     }
 
     /// Starts the log, runs the command, and returns the exit status.
-    pub(crate) fn start(self) -> anyhow::Result<ExitCode> {
-        let _flush = self.log.start(match &self.command {
+    pub(crate) fn run_command(self) -> anyhow::Result<ExitCode> {
+        let _flush = self.log.start_log(match &self.command {
             // Other commands print their result: their log is for problems.
-            Command::Run(_) | Command::Probe(_) | Command::NvidiaDevicePlugin(_) => "info",
-            Command::Devices(_)
-            | Command::Health(_)
-            | Command::Cordon(_)
-            | Command::Uncordon(_)
-            | Command::Release(_)
-            | Command::Resume(_)
-            | Command::Topology(_)
-            | Command::Config(_)
-            | Command::Cdi(_)
-            | Command::Demo(_)
-            | Command::Sim(_)
-            | Command::Shim(_) => "warn",
+            CliCommand::Run(_) | CliCommand::Probe(_) | CliCommand::NvidiaDevicePlugin(_) => "info",
+            CliCommand::Devices(_)
+            | CliCommand::Health(_)
+            | CliCommand::Cordon(_)
+            | CliCommand::Uncordon(_)
+            | CliCommand::Release(_)
+            | CliCommand::Resume(_)
+            | CliCommand::Topology(_)
+            | CliCommand::Config(_)
+            | CliCommand::Cdi(_)
+            | CliCommand::Demo(_)
+            | CliCommand::Sim(_)
+            | CliCommand::Shim(_) => "warn",
         });
         match self.command {
-            Command::Run(args) => args.start(self.log.repeat()),
-            Command::Devices(args) => args.start(),
-            Command::Health(args) => args.start(),
-            Command::Cordon(args) => args.start(),
-            Command::Uncordon(args) => args.start(),
-            Command::Release(args) => args.start(),
-            Command::Resume(args) => args.start(),
-            Command::Topology(args) => args.start(),
-            Command::Config(args) => args.start(),
-            Command::Cdi(args) => args.start(),
-            Command::Demo(args) => args.start(),
-            Command::Sim(args) => args.start(),
-            Command::Probe(args) => args.start(),
-            Command::Shim(args) => args.start(),
-            Command::NvidiaDevicePlugin(args) => args.start(self.log.repeat()),
+            CliCommand::Run(args) => args.start_agent(self.log.repeat()),
+            CliCommand::Devices(args) => args.run_devices(),
+            CliCommand::Health(args) => args.run_health(),
+            CliCommand::Cordon(args) => args.send_cordon(),
+            CliCommand::Uncordon(args) => args.send_uncordon(),
+            CliCommand::Release(args) => args.send_release(),
+            CliCommand::Resume(args) => args.send_resume(),
+            CliCommand::Topology(args) => args.run_topology(),
+            CliCommand::Config(args) => args.run_config(),
+            CliCommand::Cdi(args) => args.run_cdi(),
+            CliCommand::Demo(args) => args.start(),
+            CliCommand::Sim(args) => args.start(),
+            CliCommand::Probe(args) => args.run_probe(),
+            CliCommand::Shim(args) => args.run_shim(),
+            CliCommand::NvidiaDevicePlugin(args) => args.run_plugin(self.log.repeat()),
         }
     }
 }

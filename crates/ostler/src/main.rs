@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     // NVIDIA's program ends with 1 after any error (k8s-device-plugin,
     // cmd/nvidia-device-plugin/main.go, `main`).
     let config = if cli.is_plugin() { 1 } else { CONFIG };
-    match cli.start() {
+    match cli.run_command() {
         Ok(code) => code,
         Err(error) => {
             // Not `eprintln!`, which panics if standard error is closed.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use host::tree;
-use probe::supervisor::Children;
+use probe::supervisor::ChildRegistry;
 use rustix::process::{
     Pid, WaitId, WaitIdOptions, WaitOptions, getpid, set_child_subreaper, waitid, waitpid,
 };
@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_secs(30);
 
 /// Reaps orphans until it is cancelled. `probes` are left to the tasks that started them: those
 /// need the exit status.
-pub(crate) async fn orphans(probes: Children) {
+pub(crate) async fn orphans(probes: ChildRegistry) {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         tracing::debug!(%error, "orphans of our probes will not come to us");
     }
@@ -26,7 +26,7 @@ pub(crate) async fn orphans(probes: Children) {
     };
     loop {
         if has_ended_children() {
-            let strays = tree::children().into_iter();
+            let strays = tree::list_children().into_iter();
             // Not `waitpid(-1)`: it would also take the exit status of a probe.
             for pid in strays.filter(|pid| !probes.contains(*pid)) {
                 let _ = waitpid(Pid::from_raw(pid.cast_signed()), WaitOptions::NOHANG);

@@ -25,8 +25,8 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use self::probe::{backends, probe_settings};
-use self::{parts::Parts, watch::Watch};
+pub(crate) use self::probe::{enabled_backends, probe_settings};
+use self::{parts::RunningParts, watch::ConfigWatch};
 
 /// Time limit for the shutdown of all parts together. The agent ends within 2 s of SIGTERM, and the
 /// rest is for the log.
@@ -34,9 +34,9 @@ const FAREWELL: Duration = Duration::from_millis(1800);
 
 /// Source of the config. It is read at the start and at each reload.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct ConfigSource {
     /// Dialect and path of the config file.
-    pub(crate) origin: Origin,
+    pub(crate) origin: ConfigDialect,
     /// Values of flags and variables. They win over the file.
     pub(crate) overrides: Overrides,
     /// Arguments that make a probe log as the agent does.
@@ -45,17 +45,17 @@ pub(crate) struct Source {
 
 /// Dialect of the config file.
 #[derive(Clone, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum ConfigDialect {
     /// Ostler's own, with the path of `ostler.yaml` if there is one.
     Native(Option<PathBuf>),
     /// NVIDIA's device plugin's: its flags, which may name a v1 config file.
-    DropIn(Box<drop_in::Flags>),
+    DropIn(Box<drop_in::GivenFlags>),
 }
 
 /// Signals that the agent handles. SIGHUP reloads the config, the others stop the agent: the same as
 /// in NVIDIA's device plugin (cmd/nvidia-device-plugin/main.go).
 #[derive(Debug)]
-struct Signals {
+struct AgentSignals {
     term: Signal,
     interrupt: Signal,
     quit: Signal,
@@ -66,39 +66,39 @@ struct Signals {
 ///
 /// # Errors
 /// The first config is invalid, or a backend with `failOnInitError` did not start.
-pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
+pub(crate) async fn run_agent(source: ConfigSource) -> anyhow::Result<()> {
     // Before everything else: until now, a signal ends the process without a shutdown.
-    let mut signals = Signals::new().context("cannot listen to signals")?;
+    let mut signals = AgentSignals::new().context("cannot listen to signals")?;
     // The watch begins before the file is read, so that an edit in between is noticed.
-    let mut watch = Watch::new(source.file());
-    let config = source.load()?;
+    let mut watch = ConfigWatch::new(source.config_path());
+    let config = source.load_config()?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         kubelet = %config.kubelet.dir.display(),
-        drop_in = matches!(source.origin, Origin::DropIn(_)),
+        drop_in = matches!(source.origin, ConfigDialect::DropIn(_)),
         "ostler starts"
     );
-    let mut parts = Parts::new(config, &source);
+    let mut parts = RunningParts::new(config, &source);
     parts.start_all();
     let mut init = pin!(parts.init_failed());
     let failed = loop {
         tokio::select! {
-            signal = signals.next() => match signal {
+            signal = signals.next_signal() => match signal {
                 // NVIDIA's config-manager sends SIGHUP after it has changed its link to the config
                 // file (k8s-device-plugin, cmd/config-manager/main.go).
-                "SIGHUP" => parts.reload(source.load()),
+                "SIGHUP" => parts.reload(source.load_config()),
                 signal => {
                     tracing::info!(signal, "ostler stops");
                     break None;
                 }
             },
-            () = watch.changed() => parts.reload(source.load()),
+            () = watch.wait_for_change() => parts.reload(source.load_config()),
             reason = &mut init => break Some(reason),
             () = parts.tend() => {}
         }
     };
     // A part that hangs must not use up the pod's grace period (terminationGracePeriodSeconds).
-    if timeout(FAREWELL, parts.stop()).await.is_err() {
+    if timeout(FAREWELL, parts.stop_all()).await.is_err() {
         tracing::warn!("some parts did not end in time");
     }
     match failed {
@@ -107,40 +107,40 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
     }
 }
 
-// === impl Source ===
+// === impl ConfigSource ===
 
-impl Source {
+impl ConfigSource {
     /// Path of the config file, if there is one.
-    fn file(&self) -> Option<&Path> {
+    fn config_path(&self) -> Option<&Path> {
         match &self.origin {
-            Origin::Native(file) => file.as_deref(),
-            Origin::DropIn(flags) => flags.config_file().map(Path::new),
+            ConfigDialect::Native(file) => file.as_deref(),
+            ConfigDialect::DropIn(flags) => flags.config_file().map(Path::new),
         }
     }
 
     /// Reads the config, and logs its warnings.
-    fn load(&self) -> Result<Config, config::Error> {
+    fn load_config(&self) -> Result<Config, config::Error> {
         let Resolved {
             config, warnings, ..
-        } = self.resolve()?;
+        } = self.resolve_config()?;
         for warning in warnings {
             tracing::warn!("{warning}");
         }
         Ok(config)
     }
 
-    fn resolve(&self) -> Result<Resolved, config::Error> {
-        let (overrides, from) = (self.overrides.clone(), &config::Origin::flag);
+    fn resolve_config(&self) -> Result<Resolved, config::Error> {
+        let (overrides, from) = (self.overrides.clone(), &config::ValueOrigin::of_flag);
         match &self.origin {
-            Origin::Native(file) => config::native(file.as_deref(), overrides, from),
-            Origin::DropIn(flags) => drop_in::config(flags, overrides, from),
+            ConfigDialect::Native(file) => config::native(file.as_deref(), overrides, from),
+            ConfigDialect::DropIn(flags) => drop_in::translate_flags(flags, overrides, from),
         }
     }
 }
 
-// === impl Signals ===
+// === impl AgentSignals ===
 
-impl Signals {
+impl AgentSignals {
     fn new() -> std::io::Result<Self> {
         Ok(Self {
             term: signal(SignalKind::terminate())?,
@@ -151,7 +151,7 @@ impl Signals {
     }
 
     /// Waits for the next signal, and returns its name. Cancel safe.
-    async fn next(&mut self) -> &'static str {
+    async fn next_signal(&mut self) -> &'static str {
         tokio::select! {
             _ = self.term.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

@@ -3,4 +3,4 @@
 use rules::Vendors;
 
 /// Rules of each vendor.
-pub(crate) const VENDORS: Vendors = Vendors::new(&[&nvidia_rules::Nvidia]);
+pub(crate) const VENDORS: Vendors = Vendors::new(&[&nvidia_rules::NvidiaRules]);

@@ -11,7 +11,7 @@ use std::{io::Write, time::Duration};
 
 use config::{Placement, Policy, Pool};
 use model::Device;
-use place::{Matrix, best, prefer};
+use place::{Matrix, find_best_set, prefer};
 use pool::Offer;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -89,7 +89,7 @@ fn offer(cards: Vec<Device>, replicas: usize, policy: Policy) -> Offer {
     };
     let pool = Pool {
         placement,
-        ..Pool::all("gpu", "nvidia.com/gpu")
+        ..Pool::of_all_devices("gpu", "nvidia.com/gpu")
     };
     machines::offer(cards, replicas, pool)
 }
@@ -127,7 +127,7 @@ fn random(size: usize, required: &[usize], rounds: usize) -> Times {
     let mut times = Times::default();
     for _ in 0..rounds {
         let matrix = scores(&mut dice, 16);
-        times.of(|| best(&matrix, required, size));
+        times.of(|| find_best_set(&matrix, required, size));
     }
     times
 }
@@ -137,7 +137,7 @@ fn beyond(len: usize) -> Times {
     let mut times = Times::default();
     for size in 2..len {
         let matrix = scores(&mut dice, len);
-        times.of(|| best(&matrix, &[], size));
+        times.of(|| find_best_set(&matrix, &[], size));
     }
     times
 }

@@ -5,9 +5,9 @@
 use crate::Matrix;
 
 /// Returns the set that [`crate::best`] must return, for `size ≥ 2` and few items.
-pub(crate) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
+pub(crate) fn search_all(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
     let scores: Vec<u64> = (0..1 << matrix.len())
-        .map(|set| matrix.sum(&members(set)))
+        .map(|set| matrix.sum_of_set(&members_of_mask(set)))
         .collect();
     let required = required.iter().fold(0, |mask, at| mask | 1 << at);
     let mut best = (None, 0);
@@ -25,17 +25,17 @@ pub(crate) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usiz
             best = (Some(sum), *chosen);
         }
     });
-    members(best.1)
+    members_of_mask(best.1)
 }
 
 /// Visits every division of `len` items into sets of `size`, of which one may be smaller. A set is
 /// a mask.
 pub(crate) fn divisions(len: usize, size: usize, visit: &mut dyn FnMut(&[usize])) {
     let padded = len.next_multiple_of(size);
-    divide(len, (1 << padded) - 1, size, &mut Vec::new(), visit);
+    divide_rest(len, (1 << padded) - 1, size, &mut Vec::new(), visit);
 }
 
-fn divide(
+fn divide_rest(
     len: usize,
     left: usize,
     size: usize,
@@ -47,30 +47,30 @@ fn divide(
     }
     let lowest = left & left.wrapping_neg();
     let nothing = len.next_multiple_of(size) - len;
-    choose(left ^ lowest, lowest, size - 1, &mut |set| {
+    add_to_set(left ^ lowest, lowest, size - 1, &mut |set| {
         let real = set & ((1 << len) - 1);
         let missing = size - real.count_ones() as usize;
         if missing == 0 || missing == nothing {
             made.push(real);
-            divide(len, left ^ set, size, made, visit);
+            divide_rest(len, left ^ set, size, made, visit);
             made.pop();
         }
     });
 }
 
 /// Adds `count` items of `open` to `set`, in index order, and visits each result.
-fn choose(mut open: usize, set: usize, count: usize, visit: &mut dyn FnMut(usize)) {
+fn add_to_set(mut open: usize, set: usize, count: usize, visit: &mut dyn FnMut(usize)) {
     if count == 0 {
         return visit(set);
     }
     while open.count_ones() as usize >= count {
         let lowest = open & open.wrapping_neg();
         open ^= lowest;
-        choose(open, set | lowest, count - 1, visit);
+        add_to_set(open, set | lowest, count - 1, visit);
     }
 }
 
 /// Returns the items of a mask.
-pub(crate) fn members(set: usize) -> Vec<usize> {
+pub(crate) fn members_of_mask(set: usize) -> Vec<usize> {
     (0..24).filter(|at| set >> at & 1 == 1).collect()
 }

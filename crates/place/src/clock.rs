@@ -7,16 +7,16 @@ use model::DeviceId;
 
 /// Order in which cards were granted, as a count of grants. Restarts at 0 with the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
+pub struct GrantHistory {
     now: u64,
     granted: BTreeMap<DeviceId, u64>,
 }
 
-// === impl Clock ===
+// === impl GrantHistory ===
 
-impl Clock {
+impl GrantHistory {
     /// Records one grant of these cards.
-    pub fn grant<'a>(&mut self, cards: impl IntoIterator<Item = &'a DeviceId>) {
+    pub fn record_grant<'a>(&mut self, cards: impl IntoIterator<Item = &'a DeviceId>) {
         self.now += 1;
         for card in cards {
             self.granted.insert(card.clone(), self.now);

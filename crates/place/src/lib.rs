@@ -1,8 +1,8 @@
 //! Placement: the units that are best together. Pure functions that read an offer and nothing else.
 //!
-//! [`prefer()`] answers the kubelet's `GetPreferredAllocation` by the policy of the pool. [`Way`]
-//! has the facts about the connection of two cards. A vendor's table turns a `Way` into a score,
-//! and [`best`] searches on scores alone.
+//! [`prefer()`] answers the kubelet's `GetPreferredAllocation` by the policy of the pool. [`CardConnection`]
+//! has the facts about the connection of two cards. A vendor's table turns a `CardConnection` into a score,
+//! and [`find_best_set`] searches on scores alone.
 
 #[cfg(test)]
 mod brute;
@@ -19,11 +19,11 @@ mod topology;
 mod way;
 
 pub use self::{
-    clock::Clock,
+    clock::GrantHistory,
     error::Error,
     matrix::Matrix,
-    prefer::{Request, prefer, prefer_at},
-    search::{EXACT, best},
-    topology::Topology,
-    way::Way,
+    prefer::{PreferRequest, prefer, prefer_at},
+    search::{EXACT, find_best_set},
+    topology::CardTopology,
+    way::CardConnection,
 };

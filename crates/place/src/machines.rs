@@ -155,7 +155,7 @@ pub(crate) fn offer(devices: Vec<Device>, replicas: usize, pool: Pool) -> Offer 
         }
     }
     units.sort_by(|a, b| a.id.cmp(&b.id));
-    let mut snapshot = Snapshot::empty(jiff::Timestamp::UNIX_EPOCH);
+    let mut snapshot = Snapshot::empty_at(jiff::Timestamp::UNIX_EPOCH);
     snapshot.devices = devices.into_iter().map(entry).collect();
     snapshot
         .devices
@@ -164,7 +164,7 @@ pub(crate) fn offer(devices: Vec<Device>, replicas: usize, pool: Pool) -> Offer 
         resource: "nvidia.com/gpu".parse().expect("it is one"),
         units,
         snapshot: Arc::new(snapshot),
-        lists: rules::resolve_lists(&pool.handover, rules::Runtime::default()),
+        lists: rules::resolve_lists(&pool.handover, rules::CdiSupport::default()),
         pool: Arc::new(pool),
         vendors: nvidia_rules::VENDORS,
     }

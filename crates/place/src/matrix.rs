@@ -9,8 +9,8 @@ const HIGHEST: u32 = 1 << 24;
 ///
 /// ```
 /// let matrix = place::Matrix::new(3, |a, b| if (a, b) == (0, 2) { 9 } else { 1 });
-/// assert_eq!(matrix.get(2, 0), 9);
-/// assert_eq!(place::best(&matrix, &[], 2), [0, 2]);
+/// assert_eq!(matrix.score_of_pair(2, 0), 9);
+/// assert_eq!(place::find_best_set(&matrix, &[], 2), [0, 2]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
@@ -45,20 +45,24 @@ impl Matrix {
     }
 
     /// Returns the score of a pair. Panics if an index is out of range.
-    pub fn get(&self, a: usize, b: usize) -> u32 {
+    pub fn score_of_pair(&self, a: usize, b: usize) -> u32 {
         self.scores[a * self.len + b]
     }
 
     /// Returns the scores of one item with every item, itself included.
-    pub fn row(&self, a: usize) -> &[u32] {
+    pub fn row_scores(&self, a: usize) -> &[u32] {
         &self.scores[a * self.len..][..self.len]
     }
 
     /// Returns the sum of the scores over all pairs of a set.
-    pub fn sum(&self, set: &[usize]) -> u64 {
+    pub fn sum_of_set(&self, set: &[usize]) -> u64 {
         let pairs = set.iter().enumerate();
         pairs
-            .flat_map(|(at, a)| set[at + 1..].iter().map(|b| u64::from(self.get(*a, *b))))
+            .flat_map(|(at, a)| {
+                set[at + 1..]
+                    .iter()
+                    .map(|b| u64::from(self.score_of_pair(*a, *b)))
+            })
             .sum()
     }
 }

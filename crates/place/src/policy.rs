@@ -9,20 +9,20 @@ use model::Samples;
 
 use rules::Vendors;
 
-use crate::{Clock, Matrix, cards::Cards, search::MOST};
+use crate::{GrantHistory, Matrix, cards::RequestCards, search::MOST};
 
 /// Input of the policies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask<'a, 'ids> {
+pub(crate) struct PolicyInput<'a, 'ids> {
     /// Cards with their free units.
-    pub(crate) cards: &'a Cards<'ids>,
+    pub(crate) cards: &'a RequestCards<'ids>,
     /// Number of units to take. The cards have at least as many, on different cards if `distinct`
     /// is `Require`.
     pub(crate) count: usize,
     /// Rule for units on one card: different cards are required, preferred, or do not matter.
     pub(crate) distinct: Distinct,
     /// Grants so far.
-    pub(crate) clock: &'a Clock,
+    pub(crate) clock: &'a GrantHistory,
     /// Newest samples.
     pub(crate) samples: &'a Samples,
     /// Vendors, for the pair scores.
@@ -30,36 +30,36 @@ pub(crate) struct Ask<'a, 'ids> {
 }
 
 /// Returns the number of units to take from each card, by position.
-pub(crate) fn choose(placement: &Placement, ask: &Ask<'_, '_>) -> Vec<usize> {
+pub(crate) fn choose_counts(placement: &Placement, ask: &PolicyInput<'_, '_>) -> Vec<usize> {
     if ask.count == 0 {
         return vec![0; ask.cards.0.len()];
     }
     match placement.policy {
-        Policy::Topology => topology::choose(ask),
-        Policy::Weighted => weighted::choose(&placement.weights, ask),
-        Policy::Packed => greedy::choose(ask, greedy::packed),
-        Policy::Spread => greedy::choose(ask, greedy::spread),
-        Policy::FirstFit => greedy::choose(ask, greedy::first_fit),
-        Policy::BestFit => greedy::choose(ask, greedy::best_fit),
-        Policy::RoundRobin => greedy::choose(ask, greedy::round_robin),
+        Policy::Topology => topology::choose_connected(ask),
+        Policy::Weighted => weighted::choose_weighted(&placement.weights, ask),
+        Policy::Packed => greedy::choose_greedy(ask, greedy::packed),
+        Policy::Spread => greedy::choose_greedy(ask, greedy::spread),
+        Policy::FirstFit => greedy::choose_greedy(ask, greedy::first_fit),
+        Policy::BestFit => greedy::choose_greedy(ask, greedy::best_fit),
+        Policy::RoundRobin => greedy::choose_greedy(ask, greedy::round_robin),
     }
 }
 
-// === impl Ask ===
+// === impl PolicyInput ===
 
-impl Ask<'_, '_> {
+impl PolicyInput<'_, '_> {
     /// Returns the pair scores of all cards; `None` beyond [`MOST`] cards, where a matrix would
     /// cost too much.
-    fn scores(&self) -> Option<Matrix> {
+    fn score_all_cards(&self) -> Option<Matrix> {
         let all: Vec<usize> = (0..self.cards.0.len()).collect();
-        (all.len() <= MOST).then(|| self.cards.matrix(&all, self.vendors))
+        (all.len() <= MOST).then(|| self.cards.matrix_of_cards(&all, self.vendors))
     }
 
     /// Returns the cards to choose from if each chosen unit is to be on a card of its own: cards
     /// with required ids, and cards with free units. `None` if there are too few such cards, or if
     /// units may share a card.
-    fn different(&self) -> Option<Different> {
-        if self.distinct == Distinct::Off && self.cards.shared() {
+    fn different(&self) -> Option<DistinctCards> {
+        if self.distinct == Distinct::Off && self.cards.has_shared_card() {
             return None;
         }
         let cards = &self.cards.0;
@@ -69,11 +69,11 @@ impl Ask<'_, '_> {
         // Of cards with equal scores the emptiest comes first, so that shared cards fill evenly.
         all.sort_by_key(|at| {
             cards[*at]
-                .allocated()
+                .allocated_units()
                 .saturating_sub(cards[*at].required.len())
         });
         let required: Vec<usize> = (0..all.len()).filter(|nth| must(all[*nth])).collect();
-        (all.len() - required.len() >= self.count).then_some(Different { all, required })
+        (all.len() - required.len() >= self.count).then_some(DistinctCards { all, required })
     }
 
     /// Takes one unit of each of these cards.
@@ -87,7 +87,7 @@ impl Ask<'_, '_> {
 }
 
 /// Cards to choose from, each for at most one unit.
-struct Different {
+struct DistinctCards {
     /// Positions of the cards. The search takes the first of equal cards.
     all: Vec<usize>,
     /// Indices into `all` of cards with a required id. They are among the chosen cards, but no unit

@@ -6,14 +6,14 @@ use model::Samples;
 use pool::{Offer, UnitId};
 
 use crate::{
-    Clock, Error,
-    cards::Cards,
-    policy::{self, Ask},
+    Error, GrantHistory,
+    cards::RequestCards,
+    policy::{self, PolicyInput},
 };
 
 /// Question of the kubelet: ids to choose from, and the number wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct PreferRequest<'a> {
     /// Ids to choose from.
     pub available: &'a [String],
     /// Ids that must be among the chosen ones.
@@ -21,7 +21,7 @@ pub struct Request<'a> {
     /// Number of ids wanted.
     pub size: usize,
     /// Grants so far, for the policy `round-robin`.
-    pub clock: &'a Clock,
+    pub clock: &'a GrantHistory,
     /// Newest samples, for the policy `weighted`.
     pub samples: &'a Samples,
 }
@@ -37,11 +37,11 @@ pub fn prefer(
     required: &[String],
     size: usize,
 ) -> Result<Vec<UnitId>, Error> {
-    let request = Request {
+    let request = PreferRequest {
         available,
         required,
         size,
-        clock: &Clock::default(),
+        clock: &GrantHistory::default(),
         samples: &Samples::default(),
     };
     prefer_at(offer, &request)
@@ -59,11 +59,11 @@ pub fn prefer(
 /// # Errors
 /// The request cannot be met, see [`Error`]. The kubelet then rejects the pod with
 /// `UnexpectedAdmissionError`.
-pub fn prefer_at(offer: &Offer, request: &Request<'_>) -> Result<Vec<UnitId>, Error> {
-    let available = sorted(request.available);
-    let required = sorted(request.required);
-    check(offer, &available, &required, request.size)?;
-    let cards = Cards::new(offer, &available, &required);
+pub fn prefer_at(offer: &Offer, request: &PreferRequest<'_>) -> Result<Vec<UnitId>, Error> {
+    let available = sort_ids(request.available);
+    let required = sort_ids(request.required);
+    check_request(offer, &available, &required, request.size)?;
+    let cards = RequestCards::new(offer, &available, &required);
     let require = offer.pool.sharing.distinct == Distinct::Require;
     if require {
         check_cards(offer, &cards, request.size)?;
@@ -71,31 +71,31 @@ pub fn prefer_at(offer: &Offer, request: &Request<'_>) -> Result<Vec<UnitId>, Er
     // There is no choice, so that a search would be wasted.
     let mut ids = match available.len() == request.size {
         true => available,
-        false => choose(offer, &cards, request, required),
+        false => choose_ids(offer, &cards, request, required),
     };
     ids.sort_unstable();
     Ok(ids.into_iter().map(UnitId::new).collect())
 }
 
 /// Chooses the required ids, then healthy ids by the policy, then other ids if these are too few.
-fn choose<'a>(
+fn choose_ids<'a>(
     offer: &Offer,
-    cards: &Cards<'a>,
-    request: &Request<'_>,
+    cards: &RequestCards<'a>,
+    request: &PreferRequest<'_>,
     required: Vec<&'a str>,
 ) -> Vec<&'a str> {
     let mut ids = required;
     let missing = request.size - ids.len();
     let distinct = offer.pool.sharing.distinct;
-    let ask = Ask {
+    let ask = PolicyInput {
         cards,
-        count: missing.min(healthy(cards, distinct)),
+        count: missing.min(count_healthy_ids(cards, distinct)),
         distinct,
         clock: request.clock,
         samples: request.samples,
         vendors: offer.vendors,
     };
-    let counts = policy::choose(&offer.pool.placement, &ask);
+    let counts = policy::choose_counts(&offer.pool.placement, &ask);
     for (card, count) in cards.0.iter().zip(&counts) {
         ids.extend(card.free.iter().take(*count));
     }
@@ -115,8 +115,8 @@ fn choose<'a>(
 }
 
 /// Returns the number of healthy ids that can be chosen.
-fn healthy(cards: &Cards<'_>, distinct: Distinct) -> usize {
-    let of = |card: &crate::cards::Card<'_>| match distinct {
+fn count_healthy_ids(cards: &RequestCards<'_>, distinct: Distinct) -> usize {
+    let of = |card: &crate::cards::RequestCard<'_>| match distinct {
         Distinct::Require => usize::from(card.required.is_empty() && !card.free.is_empty()),
         Distinct::Prefer | Distinct::Off => card.free.len(),
     };
@@ -124,7 +124,7 @@ fn healthy(cards: &Cards<'_>, distinct: Distinct) -> usize {
 }
 
 /// Sorts the ids and removes duplicates.
-fn sorted(ids: &[String]) -> Vec<&str> {
+fn sort_ids(ids: &[String]) -> Vec<&str> {
     // The kubelet lists ids in the random order of a Go map.
     let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     ids.sort_unstable();
@@ -132,7 +132,12 @@ fn sorted(ids: &[String]) -> Vec<&str> {
     ids
 }
 
-fn check(offer: &Offer, available: &[&str], required: &[&str], size: usize) -> Result<(), Error> {
+fn check_request(
+    offer: &Offer,
+    available: &[&str],
+    required: &[&str],
+    size: usize,
+) -> Result<(), Error> {
     let resource = || offer.resource.to_string();
     if required.len() > size {
         return Err(Error::TooManyRequired {
@@ -161,7 +166,7 @@ fn check(offer: &Offer, available: &[&str], required: &[&str], size: usize) -> R
 }
 
 /// Checks that `size` units can be on different cards.
-fn check_cards(offer: &Offer, cards: &Cards<'_>, size: usize) -> Result<(), Error> {
+fn check_cards(offer: &Offer, cards: &RequestCards<'_>, size: usize) -> Result<(), Error> {
     let (resource, pool) = (offer.resource.to_string(), offer.pool.name.clone());
     for card in &cards.0 {
         if let [first, second, ..] = card.required.as_slice() {

@@ -9,7 +9,7 @@ mod near;
 
 use crate::Matrix;
 
-/// Highest number of items with an exact answer; beyond, see [`best`].
+/// Highest number of items with an exact answer; beyond, see [`find_best_set`].
 pub const EXACT: usize = 16;
 
 /// Highest number of items that are searched at all. Beyond, items are taken in index order.
@@ -28,7 +28,7 @@ pub(crate) const MOST: usize = 64;
 /// Costs well under a millisecond for 16 cards of real machines, and a few milliseconds at most for
 /// any matrix. NVIDIA's search tries every division, of which 16 cards in sets of three have
 /// 22,422,400.
-pub fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
+pub fn find_best_set(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
     let mut required: Vec<usize> = required
         .iter()
         .copied()
@@ -44,20 +44,20 @@ pub fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
     match size {
         _ if size >= all => (0..all).collect(),
         1 => vec![spare(matrix)],
-        _ if all <= EXACT => exact::best(matrix, &required, size),
-        _ if all <= MOST => near::best(matrix, &required, size),
-        _ => first(all, required, size),
+        _ if all <= EXACT => exact::search_exact(matrix, &required, size),
+        _ if all <= MOST => near::search_near(matrix, &required, size),
+        _ => take_first_items(all, required, size),
     }
 }
 
 /// Returns the item without which the others score highest: the one with the lowest sum of scores.
 fn spare(matrix: &Matrix) -> usize {
-    let loss = |at: &usize| -> u64 { matrix.row(*at).iter().copied().map(u64::from).sum() };
+    let loss = |at: &usize| -> u64 { matrix.row_scores(*at).iter().copied().map(u64::from).sum() };
     (0..matrix.len()).min_by_key(loss).unwrap_or_default()
 }
 
 /// Returns the required items and the first of the others.
-fn first(all: usize, required: Vec<usize>, size: usize) -> Vec<usize> {
+fn take_first_items(all: usize, required: Vec<usize>, size: usize) -> Vec<usize> {
     let missing = size - required.len();
     let others = (0..all).filter(|at| required.binary_search(at).is_err());
     let mut set: Vec<usize> = others.take(missing).collect();

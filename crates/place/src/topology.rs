@@ -2,56 +2,59 @@
 
 use model::{Device, Entry, Kind, Snapshot};
 
-use rules::{PLAIN, Table, Vendors};
+use rules::{PLAIN, ScoreTable, Vendors};
 
-use crate::{Matrix, Way};
+use crate::{CardConnection, Matrix};
 
 /// Every card of a snapshot, with the connections between them.
 #[derive(Debug)]
-pub struct Topology<'a> {
+pub struct CardTopology<'a> {
     /// Cards, sorted by index, then PCI address, then id.
     pub cards: Vec<&'a Entry>,
 }
 
-// === impl Topology ===
+// === impl CardTopology ===
 
-impl<'a> Topology<'a> {
+impl<'a> CardTopology<'a> {
     /// Takes the whole cards of a snapshot, whatever their health. Partitions are left out: their
     /// connections are those of their cards.
-    pub fn of(snapshot: &'a Snapshot) -> Self {
+    pub fn from_snapshot(snapshot: &'a Snapshot) -> Self {
         let whole = |entry: &&Entry| matches!(entry.device.kind, Kind::Card { .. });
         let mut cards: Vec<&Entry> = snapshot.devices.iter().filter(whole).collect();
-        cards.sort_by(|a, b| position(&a.device).cmp(&position(&b.device)));
+        cards.sort_by(|a, b| device_sort_key(&a.device).cmp(&device_sort_key(&b.device)));
         Self { cards }
     }
 
     /// Returns the connection of two cards, by their positions.
-    pub fn way(&self, a: usize, b: usize) -> Way {
-        Way::between(&self.cards[a].device, &self.cards[b].device)
+    pub fn find_connection(&self, a: usize, b: usize) -> CardConnection {
+        CardConnection::between(&self.cards[a].device, &self.cards[b].device)
     }
 
     /// Returns the score of a pair of cards, by their positions.
-    pub fn worth(&self, a: usize, b: usize, vendors: Vendors) -> u32 {
+    pub fn score_connection(&self, a: usize, b: usize, vendors: Vendors) -> u32 {
         let pair = [a, b].map(|at| &*self.cards[at].device);
-        self.way(a, b).worth(table(pair, vendors))
+        self.find_connection(a, b)
+            .score_by(choose_table(pair, vendors))
     }
 
     /// Returns the score of every pair.
-    pub fn matrix(&self, vendors: Vendors) -> Matrix {
-        Matrix::new(self.cards.len(), |a, b| self.worth(a, b, vendors))
+    pub fn score_matrix(&self, vendors: Vendors) -> Matrix {
+        Matrix::new(self.cards.len(), |a, b| {
+            self.score_connection(a, b, vendors)
+        })
     }
 }
 
 /// Returns the table for a comparison of these devices: their vendor's, or the plain one if they
 /// are of several vendors, whose scores have different scales.
-pub(crate) fn table<'d>(
+pub(crate) fn choose_table<'d>(
     devices: impl IntoIterator<Item = &'d Device>,
     vendors: Vendors,
-) -> &'static Table {
+) -> &'static ScoreTable {
     let mut names = devices.into_iter().map(|device| device.vendor.as_str());
     let first = names.next().unwrap_or_default();
     if names.all(|name| name == first) {
-        &vendors.of(first).vendor().worth
+        &vendors.find_rules(first).vendor().worth
     } else {
         &PLAIN.worth
     }
@@ -59,7 +62,7 @@ pub(crate) fn table<'d>(
 
 /// Returns the sort key of a device: index, then PCI address, then id. A device without an index
 /// comes last.
-pub(crate) fn position(device: &Device) -> impl Ord + '_ {
+pub(crate) fn device_sort_key(device: &Device) -> impl Ord + '_ {
     let index = device.index;
     (index.is_none(), index, device.pci, device.id.as_str())
 }
@@ -84,9 +87,9 @@ mod tests {
         ];
         let snapshot = Snapshot {
             devices: devices.map(|(id, index)| entry(id, index)).into(),
-            ..Snapshot::empty(jiff::Timestamp::UNIX_EPOCH)
+            ..Snapshot::empty_at(jiff::Timestamp::UNIX_EPOCH)
         };
-        let topology = Topology::of(&snapshot);
+        let topology = CardTopology::from_snapshot(&snapshot);
         let ids: Vec<&str> = topology
             .cards
             .iter()

@@ -1,14 +1,14 @@
 //! Connection of two cards, merged from the links that each of the two reports.
 
 use model::{Ancestor, Device, Link};
-use rules::Table;
+use rules::ScoreTable;
 use serde::Serialize;
 
 /// Connection of two cards. Where the two cards report different facts, the worse fact counts.
 /// Where only one card reports a fact, that fact counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Way {
+pub struct CardConnection {
     /// Closest common point on the way through the machine.
     pub ancestor: Option<Ancestor>,
     /// Number of direct lanes between the two.
@@ -19,9 +19,9 @@ pub struct Way {
     pub same_numa: Option<bool>,
 }
 
-// === impl Way ===
+// === impl CardConnection ===
 
-impl Way {
+impl CardConnection {
     /// Merges what two whole cards report about each other.
     pub fn between(a: &Device, b: &Device) -> Self {
         let numa = a.numa.zip(b.numa).map(|(a, b)| a == b);
@@ -31,8 +31,8 @@ impl Way {
         // plugin panics when the number of link records differs (go-gpuallocator 0.6.0, best-effort
         // policy).
         let way = match (there, back) {
-            (Some(there), Some(back)) => Self::worse(Self::of(there), Self::of(back)),
-            (Some(one), None) | (None, Some(one)) => Self::of(one),
+            (Some(there), Some(back)) => Self::worse(Self::from_link(there), Self::from_link(back)),
+            (Some(one), None) | (None, Some(one)) => Self::from_link(one),
             (None, None) => Self::default(),
         };
         Self {
@@ -43,7 +43,7 @@ impl Way {
 
     /// Returns the score of the connection by a vendor's table. An unknown fact scores 0: missing
     /// facts must never be a reason to refuse a request.
-    pub fn worth(&self, table: &Table) -> u32 {
+    pub fn score_by(&self, table: &ScoreTable) -> u32 {
         let through = match (self.ancestor, self.same_numa) {
             (Some(Ancestor::Board), _) => table.board,
             (Some(Ancestor::Switch), _) => table.switch,
@@ -66,7 +66,7 @@ impl Way {
         through + lanes * table.lane + numa
     }
 
-    fn of(link: &Link) -> Self {
+    fn from_link(link: &Link) -> Self {
         Self {
             ancestor: link.ancestor,
             lanes: link.lanes,
@@ -91,13 +91,13 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::{Matrix, best};
+    use crate::{Matrix, find_best_set};
 
     /// Pair weights of AMD's device plugin as scores. The plugin adds up penalties, and the lowest
     /// sum wins: 20 for another card; 10 (XGMI), 40 (PCIe) or 50 (other) for the link; 10 for the
     /// same NUMA node and 20 for another. A score here is 90, the highest penalty, minus the
     /// penalty.
-    const AMD: Table = Table {
+    const AMD: ScoreTable = ScoreTable {
         board: 10,
         switch: 10,
         switches: 10,
@@ -110,9 +110,9 @@ mod tests {
     };
 
     /// Connection of two of eight cards in two XGMI hives of four, each hive on its own NUMA node.
-    fn hives(a: usize, b: usize) -> Way {
+    fn hives(a: usize, b: usize) -> CardConnection {
         let same = a / 4 == b / 4;
-        Way {
+        CardConnection {
             ancestor: Some(Ancestor::System),
             lanes: u32::from(same),
             switched: false,
@@ -127,10 +127,10 @@ mod tests {
     #[case(5, 560)]
     #[case(7, 1320)]
     fn another_vendors_numbers_are_another_table(#[case] size: usize, #[case] penalty: u64) {
-        let matrix = Matrix::new(8, |a, b| hives(a, b).worth(&AMD));
-        let set = best(&matrix, &[], size);
+        let matrix = Matrix::new(8, |a, b| hives(a, b).score_by(&AMD));
+        let set = find_best_set(&matrix, &[], size);
         let pairs = u64::try_from(size * (size - 1) / 2).unwrap();
-        assert_eq!(90 * pairs - matrix.sum(&set), penalty);
+        assert_eq!(90 * pairs - matrix.sum_of_set(&set), penalty);
     }
 
     #[rstest]
@@ -148,13 +148,13 @@ mod tests {
         #[case] same_numa: Option<bool>,
         #[case] score: u32,
     ) {
-        let way = Way {
+        let way = CardConnection {
             ancestor,
             lanes,
             switched,
             same_numa,
         };
-        assert_eq!(way.worth(&NVIDIA.worth), score);
+        assert_eq!(way.score_by(&NVIDIA.worth), score);
     }
 
     fn card(
@@ -179,14 +179,14 @@ mod tests {
     fn believes_the_worse_of_two_that_disagree() {
         let a = card("a", Some(0), Some(("b", Some(Ancestor::Switch), 4, true)));
         let b = card("b", Some(1), Some(("a", Some(Ancestor::Node), 2, false)));
-        let expected = Way {
+        let expected = CardConnection {
             ancestor: Some(Ancestor::Node),
             lanes: 2,
             switched: false,
             same_numa: Some(false),
         };
-        assert_eq!(Way::between(&a, &b), expected);
-        assert_eq!(Way::between(&b, &a), expected);
+        assert_eq!(CardConnection::between(&a, &b), expected);
+        assert_eq!(CardConnection::between(&b, &a), expected);
     }
 
     #[test]
@@ -194,13 +194,16 @@ mod tests {
         let a = card("a", None, Some(("b", None, 0, true)));
         let b = card("b", Some(1), Some(("a", Some(Ancestor::System), 0, true)));
         let silent = card("b", Some(1), None);
-        assert_eq!(Way::between(&a, &b).ancestor, Some(Ancestor::System));
-        assert!(Way::between(&a, &silent).switched);
-        assert!(Way::between(&silent, &a).switched);
-        assert_eq!(Way::between(&a, &silent).same_numa, None);
         assert_eq!(
-            Way::between(&card("a", None, None), &silent),
-            Way::default()
+            CardConnection::between(&a, &b).ancestor,
+            Some(Ancestor::System)
+        );
+        assert!(CardConnection::between(&a, &silent).switched);
+        assert!(CardConnection::between(&silent, &a).switched);
+        assert_eq!(CardConnection::between(&a, &silent).same_numa, None);
+        assert_eq!(
+            CardConnection::between(&card("a", None, None), &silent),
+            CardConnection::default()
         );
     }
 }

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 /// Device that is in no offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Aside {
+pub struct DeviceNotOffered {
     /// Id of the device.
     pub device: DeviceId,
     /// Pool that selects the device; absent if no pool does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// Reason, for programs.
-    pub kind: AsideKind,
+    pub kind: NotOfferedKind,
     /// Reason and remedy, for a person.
     pub reason: String,
 }
@@ -21,7 +21,7 @@ pub struct Aside {
 /// Kind of reason why a device is in no offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AsideKind {
+pub enum NotOfferedKind {
     /// The config excludes the device from every pool, or does not include it.
     Excluded,
     /// The pool of the device has it in `reserved`.
@@ -52,7 +52,7 @@ pub enum AsideKind {
 
 /// Note on a pool, or on one of its resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Note {
+pub struct PlanNote {
     /// Name of the pool.
     pub pool: String,
     /// Resource name; absent for a note on the whole pool.
@@ -78,11 +78,11 @@ pub enum NoteKind {
 
 /// Devices found so far that are not offered.
 #[derive(Debug, Default)]
-pub(crate) struct Asides(Vec<Aside>);
+pub(crate) struct NotOfferedList(Vec<DeviceNotOffered>);
 
-// === impl AsideKind ===
+// === impl NotOfferedKind ===
 
-impl AsideKind {
+impl NotOfferedKind {
     /// Returns true if an operator should act. The other reasons are wishes of the config, or
     /// devices that are offered in another form.
     pub fn is_problem(self) -> bool {
@@ -112,12 +112,17 @@ impl NoteKind {
     }
 }
 
-// === impl Asides ===
+// === impl NotOfferedList ===
 
-impl Asides {
+impl NotOfferedList {
     /// Adds a device that no pool takes.
-    pub(crate) fn put(&mut self, device: &Device, kind: AsideKind, reason: impl Into<String>) {
-        self.0.push(Aside {
+    pub(crate) fn add_device(
+        &mut self,
+        device: &Device,
+        kind: NotOfferedKind,
+        reason: impl Into<String>,
+    ) {
+        self.0.push(DeviceNotOffered {
             device: device.id.clone(),
             pool: None,
             kind,
@@ -130,17 +135,17 @@ impl Asides {
         &mut self,
         pool: &Pool,
         device: &Device,
-        kind: AsideKind,
+        kind: NotOfferedKind,
         reason: impl Into<String>,
     ) {
-        self.put(device, kind, reason);
+        self.add_device(device, kind, reason);
         if let Some(last) = self.0.last_mut() {
             last.pool = Some(pool.name.clone());
         }
     }
 
     /// Returns all devices that are not offered, sorted by id.
-    pub(crate) fn sorted(mut self) -> Vec<Aside> {
+    pub(crate) fn into_sorted(mut self) -> Vec<DeviceNotOffered> {
         self.0.sort_by(|a, b| a.device.cmp(&b.device));
         self.0
     }

@@ -3,31 +3,31 @@
 use config::Pool;
 use model::{Device, Entry};
 
-use crate::{AsideKind, aside::Asides, select};
+use crate::{NotOfferedKind, aside::NotOfferedList, select};
 
 /// A pool with the devices that it takes.
-pub(crate) type Taken<'a> = (&'a Pool, Vec<&'a Entry>);
+pub(crate) type PoolMembers<'a> = (&'a Pool, Vec<&'a Entry>);
 
 /// Divides devices among the pools. A device that no pool takes is not offered.
 pub(crate) fn assign<'a>(
     pools: &'a [Pool],
     mut entries: Vec<&'a Entry>,
-    asides: &mut Asides,
-) -> Vec<Taken<'a>> {
+    asides: &mut NotOfferedList,
+) -> Vec<PoolMembers<'a>> {
     let taken = pools.iter().map(|pool| {
-        let (members, left) = take(pool, std::mem::take(&mut entries));
+        let (members, left) = take_members(pool, std::mem::take(&mut entries));
         entries = left;
         (pool, members)
     });
     let taken = taken.collect();
     for entry in entries {
-        refuse(pools, &entry.device, asides);
+        refuse_device(pools, &entry.device, asides);
     }
     taken
 }
 
 /// Returns the devices that a pool takes, and the devices that it leaves.
-fn take<'a>(pool: &Pool, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
+fn take_members<'a>(pool: &Pool, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
     let (mut members, mut left): (Vec<_>, Vec<_>) = entries
         .into_iter()
         .partition(|entry| wants(pool, &entry.device));
@@ -41,10 +41,10 @@ fn take<'a>(pool: &Pool, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a En
 }
 
 fn wants(pool: &Pool, device: &Device) -> bool {
-    pool.selectors.is_empty() || select::first(&pool.selectors, device).is_some()
+    pool.selectors.is_empty() || select::find_selector(&pool.selectors, device).is_some()
 }
 
-fn refuse(pools: &[Pool], device: &Device, asides: &mut Asides) {
+fn refuse_device(pools: &[Pool], device: &Device, asides: &mut NotOfferedList) {
     let full = pools.iter().find(|pool| wants(pool, device));
     match full.and_then(|pool| Some((pool, pool.limit?))) {
         Some((pool, limit)) => {
@@ -52,11 +52,11 @@ fn refuse(pools: &[Pool], device: &Device, asides: &mut Asides) {
                 "pool `{}` takes no more than its limit, {limit}, and no later pool takes it",
                 pool.name
             );
-            asides.put_of(pool, device, AsideKind::NoPool, reason);
+            asides.put_of(pool, device, NotOfferedKind::NoPool, reason);
         }
         None => {
             let reason = "no selector of a pool matches it: add one, or exclude the device";
-            asides.put(device, AsideKind::NoPool, reason);
+            asides.add_device(device, NotOfferedKind::NoPool, reason);
         }
     }
 }

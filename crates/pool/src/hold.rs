@@ -4,7 +4,7 @@
 
 use config::{Config, Pool};
 use model::{Companions, ResourceName, Snapshot};
-use rules::{Missing, Need, Rules};
+use rules::{MissingRequirement, ResourceNeed, Rules};
 
 use crate::Unit;
 
@@ -16,22 +16,22 @@ pub fn missing_requirement(
     snapshot: &Snapshot,
 ) -> Option<String> {
     let pools = config.pools.pools.iter();
-    let mut all = pools.filter_map(|pool| missing(rules, None, pool, config, snapshot));
+    let mut all = pools.filter_map(|pool| check_needs(rules, None, pool, config, snapshot));
     let required = all.find(|missing| missing.is_required)?;
     Some(required.reason)
 }
 
 /// Returns the first thing that is missing for a resource of this pool, on devices of one vendor.
-pub(crate) fn missing(
+pub(crate) fn check_needs(
     rules: &dyn Rules,
     resource: Option<&ResourceName>,
     pool: &Pool,
     config: &Config,
     snapshot: &Snapshot,
-) -> Option<Missing> {
-    let backend = snapshot.backend(rules.vendor().name);
+) -> Option<MissingRequirement> {
+    let backend = snapshot.find_backend(rules.vendor().name);
     let nothing = Companions::default();
-    rules.missing(&Need {
+    rules.find_missing(&ResourceNeed {
         resource,
         pool,
         companions: backend.map_or(&nothing, |backend| &backend.extras.companions),
@@ -40,7 +40,7 @@ pub(crate) fn missing(
 }
 
 /// Marks a unit as unhealthy. A unit that is unhealthy already keeps its own reason.
-pub(crate) fn keep(missing: &Missing, mut unit: Unit) -> Unit {
+pub(crate) fn mark_waiting(missing: &MissingRequirement, mut unit: Unit) -> Unit {
     if unit.healthy {
         unit.healthy = false;
         unit.reason.clone_from(&missing.reason);

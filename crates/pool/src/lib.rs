@@ -14,11 +14,11 @@ mod select;
 mod share;
 
 pub use self::{
-    aside::{Aside, AsideKind, Note, NoteKind},
+    aside::{DeviceNotOffered, NotOfferedKind, NoteKind, PlanNote},
     hold::missing_requirement,
-    name::{Error as NameError, name, slug},
+    name::{Error as NameError, resource_name, slug},
     offer::{Offer, Offers, Unit, UnitId},
-    plan::{Plan, offers, plan},
-    select::{matches, may_take},
+    plan::{NodePlan, offers, plan_offers},
+    select::{matches_selector, may_take},
     share::REPLICA_LIMIT,
 };

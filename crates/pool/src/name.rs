@@ -39,7 +39,7 @@ pub enum Error {
 /// # Errors
 /// The template has an unknown placeholder, the device lacks a fact, or the result is not a valid
 /// name.
-pub fn name(template: &Template, device: &Device) -> Result<ResourceName, Error> {
+pub fn resource_name(template: &Template, device: &Device) -> Result<ResourceName, Error> {
     let mut text = String::new();
     let mut rest = template.0.as_str();
     while let Some((before, after)) = rest.split_once('{') {
@@ -49,7 +49,7 @@ pub fn name(template: &Template, device: &Device) -> Result<ResourceName, Error>
             break;
         };
         text.push_str(before);
-        text.push_str(&fill(template, place, device)?);
+        text.push_str(&fill_placeholder(template, place, device)?);
         rest = after;
     }
     text.push_str(rest);
@@ -71,11 +71,11 @@ pub fn slug(model: &str) -> String {
     words.join("-")
 }
 
-fn fill(template: &Template, place: &str, device: &Device) -> Result<String, Error> {
+fn fill_placeholder(template: &Template, place: &str, device: &Device) -> Result<String, Error> {
     let (fact, value) = match place {
-        "profile" => ("partition profile", shape(device)),
-        "model" => ("product name", device.product().map(slug)),
-        "memory" => ("memory size", device.memory().map(gigabytes)),
+        "profile" => ("partition profile", write_profile(device)),
+        "model" => ("product name", device.product_name().map(slug)),
+        "memory" => ("memory size", device.memory_bytes().map(round_gigabytes)),
         "vendor" => ("vendor", Some(device.vendor.clone())),
         "index" => ("index", device.index.map(dashed)),
         _ => {
@@ -94,8 +94,10 @@ fn fill(template: &Template, place: &str, device: &Device) -> Result<String, Err
 
 /// Returns the profile as NVIDIA's plugin writes it in resource names: `1g.10gb+me` becomes
 /// `1g.10gb.me`.
-fn shape(device: &Device) -> Option<String> {
-    device.profile().map(|profile| profile.replace('+', "."))
+fn write_profile(device: &Device) -> Option<String> {
+    device
+        .partition_profile()
+        .map(|profile| profile.replace('+', "."))
 }
 
 /// Writes an index without the colon, which is not valid in a resource name: `3-0`.
@@ -105,7 +107,7 @@ fn dashed(index: Index) -> String {
 
 /// Returns whole gigabytes, rounded up: a driver reports less memory than the product's name says,
 /// because it keeps some for itself.
-fn gigabytes(bytes: u64) -> String {
+fn round_gigabytes(bytes: u64) -> String {
     match bytes {
         0 => String::new(),
         bytes => format!("{}gb", bytes.div_ceil(1 << 30)),

@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use config::Pool;
 use model::{DeviceId, Entry, ResourceName, Snapshot};
-use rules::{Lists, Vendors};
+use rules::{ResolvedLists, Vendors};
 use serde::Serialize;
 
 /// Every resource of the node, sorted by name.
@@ -23,7 +23,7 @@ pub struct Offer {
     pub pool: Arc<Pool>,
     /// Strategies by which the container runtime learns of the devices. In a draft they follow the
     /// config only; the CDI stage decides `auto`.
-    pub lists: Lists,
+    pub lists: ResolvedLists,
     /// Vendors whose rules apply to the devices.
     pub vendors: Vendors,
 }
@@ -64,12 +64,12 @@ impl Offer {
     }
 
     /// Returns the device of a unit of this offer, with its verdict.
-    pub fn entry(&self, unit: &Unit) -> Option<&Entry> {
-        self.snapshot.find(unit.device.as_str())
+    pub fn entry_of_unit(&self, unit: &Unit) -> Option<&Entry> {
+        self.snapshot.find_entry(unit.device.as_str())
     }
 
     /// Returns the number of units that may be handed out.
-    pub fn healthy(&self) -> usize {
+    pub fn healthy_count(&self) -> usize {
         self.units.iter().filter(|unit| unit.healthy).count()
     }
 }

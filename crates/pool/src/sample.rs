@@ -11,37 +11,37 @@ use model::{
 
 use nvidia_rules::VENDORS;
 
-use crate::Plan;
+use crate::NodePlan;
 
-pub(crate) fn entry(device: Device) -> Entry {
+pub(crate) fn healthy_entry(device: Device) -> Entry {
     Entry::from(device)
 }
 
 /// Card `n`, an A100.
-pub(crate) fn card(n: u32) -> Entry {
-    entry(Device {
+pub(crate) fn card_entry(n: u32) -> Entry {
+    healthy_entry(Device {
         pci: format!("0000:{:02x}:00.0", n + 0x3b).parse().ok(),
-        ..sample::card(n)
+        ..sample::sample_card(n)
     })
 }
 
 /// Card `n` in MIG mode.
 pub(crate) fn mig_card(n: u32) -> Entry {
-    let mut entry = card(n);
+    let mut entry = card_entry(n);
     entry.device_mut().kind = Kind::Card { partitioned: true };
     entry
 }
 
 /// MIG device `m` of card `n`.
-pub(crate) fn mig<'a>(n: u32, m: u32, profile: impl Into<Option<&'a str>>) -> Entry {
+pub(crate) fn mig_entry<'a>(n: u32, m: u32, profile: impl Into<Option<&'a str>>) -> Entry {
     let mut device = Device {
-        pci: card(n).device.pci,
-        ..sample::partition(n, m)
+        pci: card_entry(n).device.pci,
+        ..sample::sample_partition(n, m)
     };
     if let Kind::Partition { profile: own, .. } = &mut device.kind {
         *own = profile.into().map(str::to_owned);
     }
-    entry(device)
+    healthy_entry(device)
 }
 
 /// The device as Unhealthy, with this cause.
@@ -61,42 +61,42 @@ pub(crate) fn sick(entry: Entry, kind: CauseKind, evidence: &str) -> Entry {
 }
 
 /// Snapshot of these devices, with a running MPS daemon for each of these resources.
-pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
+pub(crate) fn snapshot_with(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
     devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
     let backend = Backend {
         extras: Extras {
-            companions: Companions::default().with(nvidia_rules::companions::MPS, mps),
+            companions: Companions::default().with_class(nvidia_rules::companions::MPS, mps),
             ..Extras::default()
         },
-        ..sample::backend()
+        ..sample::running_backend()
     };
     Arc::new(Snapshot {
         devices,
         backends: vec![backend],
-        ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+        ..Snapshot::empty_at(Timestamp::UNIX_EPOCH)
     })
 }
 
 /// Plan of a node with NVIDIA's cards.
-pub(crate) fn plan(config: &Config, snapshot: &Arc<Snapshot>) -> Plan {
-    crate::plan(config, VENDORS, snapshot)
+pub(crate) fn plan_node(config: &Config, snapshot: &Arc<Snapshot>) -> NodePlan {
+    crate::plan_offers(config, VENDORS, snapshot)
 }
 
 /// Plan for these devices without any MPS daemon.
-pub(crate) fn plan_of(config: &Config, devices: Vec<Entry>) -> Plan {
-    plan(config, &snapshot(devices, &[]))
+pub(crate) fn plan_of(config: &Config, devices: Vec<Entry>) -> NodePlan {
+    plan_node(config, &snapshot_with(devices, &[]))
 }
 
 /// Default config with these pools.
-pub(crate) fn pools(pools: Vec<Pool>) -> Config {
-    with(Pools {
+pub(crate) fn config_with_pools(pools: Vec<Pool>) -> Config {
+    config_with(Pools {
         pools,
         ..Pools::default()
     })
 }
 
 /// Default config with these settings for pools.
-pub(crate) fn with(pools: Pools) -> Config {
+pub(crate) fn config_with(pools: Pools) -> Config {
     Config {
         pools,
         ..Config::default()
@@ -104,15 +104,15 @@ pub(crate) fn with(pools: Pools) -> Config {
 }
 
 /// Default config with this MIG strategy.
-pub(crate) fn under(strategy: Mig) -> Config {
+pub(crate) fn config_with_strategy(strategy: Mig) -> Config {
     let mut config = Config::default();
     config.backends.nvidia.mig = strategy;
-    config.pools.pools = config.backends.pools();
+    config.pools.pools = config.backends.default_pools();
     config
 }
 
 /// Pool for the devices with these indices.
-pub(crate) fn at(indices: &[&str], pool: Pool) -> Pool {
+pub(crate) fn pool_of_indices(indices: &[&str], pool: Pool) -> Pool {
     let index = indices.iter().map(|index| (*index).to_owned()).collect();
     let selectors = vec![Selector {
         index,
@@ -122,7 +122,7 @@ pub(crate) fn at(indices: &[&str], pool: Pool) -> Pool {
 }
 
 /// Pool whose devices are shared.
-pub(crate) fn shared(method: Method, replicas: u32, pool: Pool) -> Pool {
+pub(crate) fn shared_pool(method: Method, replicas: u32, pool: Pool) -> Pool {
     let sharing = Sharing {
         method,
         replicas,
@@ -133,7 +133,7 @@ pub(crate) fn shared(method: Method, replicas: u32, pool: Pool) -> Pool {
 
 /// Plan as text: `resource: id id` for each offer, `device - reason` for each device that is not
 /// offered, then the notes.
-pub(crate) fn lines(plan: &Plan) -> String {
+pub(crate) fn show_plan(plan: &NodePlan) -> String {
     let offers = plan.offers.iter().map(|offer| {
         let ids: Vec<&str> = offer.units.iter().map(|unit| unit.id.as_str()).collect();
         format!("{}: {}\n", offer.resource, ids.join(" "))

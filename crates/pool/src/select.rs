@@ -9,7 +9,7 @@ use config::{KindName, Selector};
 use model::{AttributeName, Device, Kind, PciAddress, Version, names};
 
 /// Returns true if all conditions of the selector hold for the device.
-pub fn matches(selector: &Selector, device: &Device) -> bool {
+pub fn matches_selector(selector: &Selector, device: &Device) -> bool {
     matches_known(selector, device)
         && selector
             .attributes
@@ -43,22 +43,26 @@ fn matches_known(selector: &Selector, device: &Device) -> bool {
         display,
         attributes: _,
     } = selector;
-    any(vendor, |pattern| like(pattern, &device.vendor))
-        && any(model, |pattern| matches_fact(pattern, device.product()))
-        && any(uuid, |pattern| {
-            like(pattern, device.id.as_str()) || like(pattern, device.card().as_str())
+    is_empty_or_any(vendor, |pattern| like(pattern, &device.vendor))
+        && is_empty_or_any(model, |pattern| {
+            matches_fact(pattern, device.product_name())
         })
-        && any(index, |pattern| has_index(device, pattern))
-        && any(pci, |pattern| {
+        && is_empty_or_any(uuid, |pattern| {
+            like(pattern, device.id.as_str()) || like(pattern, device.card_id().as_str())
+        })
+        && is_empty_or_any(index, |pattern| has_index(device, pattern))
+        && is_empty_or_any(pci, |pattern| {
             device.pci.is_some_and(|at| sits(pattern, at))
         })
-        && min_memory.is_none_or(|least| device.memory() >= Some(least.bytes()))
-        && max_memory.is_none_or(|most| device.memory().is_some_and(|has| has <= most.bytes()))
-        && any(profile, |pattern| {
-            is_kind(device, KindName::Partition) && matches_fact(pattern, device.profile())
+        && min_memory.is_none_or(|least| device.memory_bytes() >= Some(least.bytes()))
+        && max_memory
+            .is_none_or(|most| device.memory_bytes().is_some_and(|has| has <= most.bytes()))
+        && is_empty_or_any(profile, |pattern| {
+            is_kind(device, KindName::Partition)
+                && matches_fact(pattern, device.partition_profile())
         })
         && kind.is_none_or(|kind| is_kind(device, kind))
-        && display.is_none_or(|display| device.flag(&names::DISPLAY) == Some(display))
+        && display.is_none_or(|display| device.bool_attribute(&names::DISPLAY) == Some(display))
 }
 
 /// Returns true if the fact matches the pattern. A fact that could not be read matches `*` only: a
@@ -70,13 +74,19 @@ fn matches_fact(pattern: &str, fact: Option<&str>) -> bool {
 /// Returns true if a pool with these selectors may take devices of a vendor, whatever their other
 /// facts.
 pub fn may_take(selectors: &[Selector], vendor: &str) -> bool {
-    let means = |selector: &Selector| any(&selector.vendor, |pattern| like(pattern, vendor));
+    let means =
+        |selector: &Selector| is_empty_or_any(&selector.vendor, |pattern| like(pattern, vendor));
     selectors.is_empty() || selectors.iter().any(means)
 }
 
 /// Returns the first selector that matches the device.
-pub(crate) fn first<'s>(selectors: &'s [Selector], device: &Device) -> Option<&'s Selector> {
-    selectors.iter().find(|selector| matches(selector, device))
+pub(crate) fn find_selector<'s>(
+    selectors: &'s [Selector],
+    device: &Device,
+) -> Option<&'s Selector> {
+    selectors
+        .iter()
+        .find(|selector| matches_selector(selector, device))
 }
 
 /// Returns a reason to keep the device back: the first selector that matches the device or may
@@ -86,8 +96,8 @@ pub(crate) fn first_reason(selectors: &[Selector], device: &Device) -> Option<St
     let mut names = selector.attributes.keys();
     let unknown = names.find(|name| !device.attributes.contains_key(*name));
     Some(match unknown {
-        Some(name) => format!("{}; its {name} is not known", words(selector)),
-        None => words(selector),
+        Some(name) => format!("{}; its {name} is not known", describe_selector(selector)),
+        None => describe_selector(selector),
     })
 }
 
@@ -125,7 +135,7 @@ pub(crate) fn like(pattern: &str, text: &str) -> bool {
 }
 
 /// Describes a selector for a person: `model NVIDIA T4, index 2 or 3`.
-pub(crate) fn words(selector: &Selector) -> String {
+pub(crate) fn describe_selector(selector: &Selector) -> String {
     let mut words = Vec::new();
     for (what, patterns) in [
         ("vendor", &selector.vendor),
@@ -160,7 +170,7 @@ pub(crate) fn words(selector: &Selector) -> String {
 }
 
 /// Returns true if the list is empty or one of its patterns matches.
-fn any(patterns: &[String], holds: impl Fn(&str) -> bool) -> bool {
+fn is_empty_or_any(patterns: &[String], holds: impl Fn(&str) -> bool) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| holds(pattern))
 }
 
@@ -171,7 +181,7 @@ fn has_attribute(device: &Device, name: &AttributeName, patterns: &[String]) -> 
     let is = |pattern: &String| {
         let same_version = |version: &Version| {
             let wanted = pattern.parse::<Version>();
-            wanted.is_ok_and(|wanted| wanted.numbers() == version.numbers())
+            wanted.is_ok_and(|wanted| wanted.to_numbers() == version.to_numbers())
         };
         like(&pattern.to_ascii_lowercase(), &text) || value.as_version().is_some_and(same_version)
     };
@@ -191,7 +201,7 @@ fn sits(pattern: &str, at: PciAddress) -> bool {
         return wanted == at;
     }
     let pattern = pattern.to_ascii_lowercase();
-    like(&pattern, &at.to_string()) || like(&pattern, &at.long().to_ascii_lowercase())
+    like(&pattern, &at.to_string()) || like(&pattern, &at.to_long_form().to_ascii_lowercase())
 }
 
 fn is_kind(device: &Device, kind: KindName) -> bool {

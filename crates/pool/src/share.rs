@@ -16,7 +16,11 @@ use crate::{Unit, UnitId};
 pub const REPLICA_LIMIT: u32 = Sharing::MOST;
 
 /// Returns the reason why a device cannot be shared as its pool demands, if there is one.
-pub(crate) fn obstacle(device: &Device, sharing: &Sharing, vendors: Vendors) -> Option<String> {
+pub(crate) fn find_obstacle(
+    device: &Device,
+    sharing: &Sharing,
+    vendors: Vendors,
+) -> Option<String> {
     let replicas = sharing.replicas;
     if sharing.method != Method::None && replicas > REPLICA_LIMIT {
         return Some(format!(
@@ -27,7 +31,9 @@ pub(crate) fn obstacle(device: &Device, sharing: &Sharing, vendors: Vendors) -> 
     if sharing.method == Method::Auto {
         return None;
     }
-    vendors.of(&device.vendor).share_obstacle(device, sharing)
+    vendors
+        .find_rules(&device.vendor)
+        .share_obstacle(device, sharing)
 }
 
 /// Returns the first device that prevents `auto` from choosing MPS, and the reason.
@@ -38,14 +44,19 @@ pub(crate) fn auto_obstacle(
 ) -> Option<String> {
     entries.iter().find_map(|entry| {
         let device = &entry.device;
-        let why = vendors.of(&device.vendor).share_obstacle(device, sharing)?;
+        let why = vendors
+            .find_rules(&device.vendor)
+            .share_obstacle(device, sharing)?;
         Some(format!("{}: {why}", device.id))
     })
 }
 
 /// Returns the method that `auto` chooses for a resource, with a sentence for the operator.
 /// `obstacle` is the reason against MPS.
-pub(crate) fn choose(resource: &ResourceName, obstacle: Option<String>) -> (Method, String) {
+pub(crate) fn choose_auto_method(
+    resource: &ResourceName,
+    obstacle: Option<String>,
+) -> (Method, String) {
     match obstacle {
         Some(why) => {
             let text = format!("{resource} is shared by time-slicing, not through MPS: {why}");
@@ -61,7 +72,7 @@ pub(crate) fn choose(resource: &ResourceName, obstacle: Option<String>) -> (Meth
 
 /// Returns the units of a device. A device that is not shared, or has one unit, gives the unit its
 /// own id. Units of a shared device have ids of the form of NVIDIA's plugin, `<id>::<n>`.
-pub(crate) fn units(entry: &Entry, sharing: &Sharing, unknown: UnknownAs) -> Vec<Unit> {
+pub(crate) fn make_units(entry: &Entry, sharing: &Sharing, unknown: UnknownAs) -> Vec<Unit> {
     let device = &entry.device;
     let healthy = match entry.verdict.state {
         State::Healthy => true,
@@ -73,7 +84,7 @@ pub(crate) fn units(entry: &Entry, sharing: &Sharing, unknown: UnknownAs) -> Vec
         id: UnitId::new(id),
         device: device.id.clone(),
         healthy,
-        reason: entry.verdict.reason(),
+        reason: entry.verdict.join_evidence(),
         numa: device.numa,
     };
     // One replica needs no number: the unit has the device's own id, as without sharing.

@@ -22,7 +22,7 @@ use std::{
 };
 
 use model::{Device, ResourceName};
-use probe::supervisor::Children;
+use probe::supervisor::ChildRegistry;
 use rules::Vendor;
 use tokio::{
     io::AsyncReadExt,
@@ -31,7 +31,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use self::output::Tail;
+use self::output::OutputTail;
 pub use self::{output::TAIL, shim::shim};
 
 /// Names of the agent's variables that a command inherits.
@@ -57,12 +57,12 @@ const LINE: u64 = 4096;
 pub struct Runner {
     shim: Vec<OsString>,
     inherited: Vec<(OsString, OsString)>,
-    children: Children,
+    children: ChildRegistry,
 }
 
 /// A command with its variables.
 #[derive(Clone, Debug)]
-pub struct Call<'a> {
+pub struct CommandCall<'a> {
     /// Program and arguments. The program is searched in `PATH`.
     pub command: &'a [String],
     /// Variables that describe the device and the resource.
@@ -71,30 +71,30 @@ pub struct Call<'a> {
 
 /// A started command. A drop kills it with all its descendants.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningCommand {
     program: String,
     shim: Child,
     /// Socket to the shim. To close it is the order to kill the command.
     control: Option<net::UnixStream>,
     output: pipe::Receiver,
-    tail: Tail,
-    _reserved: Reserved,
+    tail: OutputTail,
+    _reserved: ReservedChild,
 }
 
 /// Result of a command that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedCommand {
     /// Name or path of the program.
     pub program: String,
     /// Cause of the end.
-    pub fate: Fate,
+    pub fate: EndCause,
     /// Last [`TAIL`] bytes of the output, without white space around them.
     pub output: String,
 }
 
 /// Cause of a command's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum EndCause {
     /// The command exited, or a signal from outside killed it.
     Exited(ExitStatus),
     /// The command was killed at its time limit.
@@ -136,8 +136,8 @@ pub enum Error {
 // The agent is a child subreaper and reaps orphans. It must leave the shims to tokio, which waits for them.
 /// Entry of a shim in the list of children that the agent's reaper leaves alone.
 #[derive(Debug)]
-struct Reserved {
-    children: Children,
+struct ReservedChild {
+    children: ChildRegistry,
     pid: Option<u32>,
 }
 
@@ -149,7 +149,7 @@ impl Runner {
     pub fn new(
         shim: impl IntoIterator<Item = OsString>,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
-        children: Children,
+        children: ChildRegistry,
     ) -> Self {
         let is_inherited = |name: &OsStr| INHERITED.iter().any(|known| name == *known);
         let inherited = variables.into_iter();
@@ -163,11 +163,11 @@ impl Runner {
     /// Starts a command.
     ///
     /// # Errors
-    /// The command is empty, or the shim cannot be started. [`Running::finish`] reports a program that cannot
+    /// The command is empty, or the shim cannot be started. [`RunningCommand::wait_for_end`] reports a program that cannot
     /// be started.
-    pub fn start(&self, call: &Call<'_>) -> Result<Running, Error> {
+    pub fn start_command(&self, call: &CommandCall<'_>) -> Result<RunningCommand, Error> {
         let program = call.command.first().ok_or(Error::Empty)?;
-        let spawned = self.spawn(call, program);
+        let spawned = self.spawn_shim(call, program);
         spawned.map_err(|source| Error::Spawn {
             program: program.clone(),
             source,
@@ -178,12 +178,16 @@ impl Runner {
     ///
     /// # Errors
     /// The command cannot be run.
-    pub async fn run(&self, call: &Call<'_>, deadline: Instant) -> Result<Ended, Error> {
-        let mut running = self.start(call)?;
-        running.finish(deadline, std::future::pending()).await
+    pub async fn run_to_end(
+        &self,
+        call: &CommandCall<'_>,
+        deadline: Instant,
+    ) -> Result<EndedCommand, Error> {
+        let mut running = self.start_command(call)?;
+        running.wait_for_end(deadline, std::future::pending()).await
     }
 
-    fn spawn(&self, call: &Call<'_>, program: &str) -> io::Result<Running> {
+    fn spawn_shim(&self, call: &CommandCall<'_>, program: &str) -> io::Result<RunningCommand> {
         let [shim, args @ ..] = self.shim.as_slice() else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no shim"));
         };
@@ -205,68 +209,68 @@ impl Runner {
             .stderr(writing)
             .spawn()?;
         // Without an await since the start, so that the agent's reaper has not run yet.
-        let reserved = Reserved::new(&self.children, child.id());
-        Ok(Running {
+        let reserved = ReservedChild::new(&self.children, child.id());
+        Ok(RunningCommand {
             program: program.to_owned(),
             shim: child,
             control: Some(net::UnixStream::from_std(control)?),
             output: pipe::Receiver::from_owned_fd(OwnedFd::from(output))?,
-            tail: Tail::default(),
+            tail: OutputTail::default(),
             _reserved: reserved,
         })
     }
 }
 
-// === impl Running ===
+// === impl RunningCommand ===
 
-impl Running {
+impl RunningCommand {
     /// Waits until the command has ended. At `deadline`, or when `stop` completes, it is killed. The call
     /// returns at most a second later, even if a process does not end.
     ///
     /// # Errors
     /// The program cannot be started, or the shim ended without a report.
-    pub async fn finish(
+    pub async fn wait_for_end(
         &mut self,
         deadline: Instant,
         stop: impl Future<Output = ()>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<EndedCommand, Error> {
         let fate = {
-            let word = word(&mut self.control);
+            let word = read_shim_line(&mut self.control);
             let reading = async {
-                self.tail.read(&mut self.output).await;
+                self.tail.read_output(&mut self.output).await;
                 std::future::pending::<()>().await;
             };
             tokio::select! {
-                word = word => parse(&word, &self.program),
-                () = sleep_until(deadline) => Ok(Fate::Late),
-                () = stop => Ok(Fate::Stopped),
-                () = reading => Ok(Fate::Stopped),
+                word = word => parse_shim_line(&word, &self.program),
+                () = sleep_until(deadline) => Ok(EndCause::Late),
+                () = stop => Ok(EndCause::Stopped),
+                () = reading => Ok(EndCause::Stopped),
             }
         };
         // The shim kills all processes that are left, also after a normal end. That closes the other end
         // of the output.
         self.control = None;
         let rest = async {
-            self.tail.read(&mut self.output).await;
+            self.tail.read_output(&mut self.output).await;
             let _ = self.shim.wait().await;
         };
         let _ = timeout(AFTER, rest).await;
-        Ok(Ended {
+        Ok(EndedCommand {
             program: self.program.clone(),
             fate: fate?,
-            output: self.tail.text(),
+            output: self.tail.kept_text(),
         })
     }
 
     /// Waits until the last process of the command has ended. There is no time limit.
-    pub async fn gone(&mut self) {
+    pub async fn wait_until_gone(&mut self) {
         let _ = self.shim.wait().await;
     }
 }
 
-// === impl Ended ===
+// === impl EndedCommand ===
 
-impl Ended {
+impl EndedCommand {
     /// Checks that the command exited with status 0 within its time.
     ///
     /// # Errors
@@ -275,15 +279,15 @@ impl Ended {
         let Self {
             program, output, ..
         } = self;
-        let output = match output::line(output) {
+        let output = match output::to_one_line(output) {
             line if line.is_empty() => line,
             line => format!(": {line}"),
         };
         match self.fate {
-            Fate::Exited(status) if status.success() => Ok(()),
-            Fate::Exited(status) => Err(format!("`{program}` ended with {status}{output}")),
-            Fate::Late => Err(format!("`{program}` did not end in time{output}")),
-            Fate::Stopped => Err(format!("`{program}` was ended{output}")),
+            EndCause::Exited(status) if status.success() => Ok(()),
+            EndCause::Exited(status) => Err(format!("`{program}` ended with {status}{output}")),
+            EndCause::Late => Err(format!("`{program}` did not end in time{output}")),
+            EndCause::Stopped => Err(format!("`{program}` was ended{output}")),
         }
     }
 }
@@ -300,12 +304,12 @@ impl Error {
     }
 }
 
-// === impl Reserved ===
+// === impl ReservedChild ===
 
-impl Reserved {
-    fn new(children: &Children, pid: Option<u32>) -> Self {
+impl ReservedChild {
+    fn new(children: &ChildRegistry, pid: Option<u32>) -> Self {
         if let Some(pid) = pid {
-            children.add(pid);
+            children.add_pid(pid);
         }
         Self {
             children: children.clone(),
@@ -314,10 +318,10 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedChild {
     fn drop(&mut self) {
         if let Some(pid) = self.pid {
-            self.children.remove(pid);
+            self.children.remove_pid(pid);
         }
     }
 }
@@ -343,7 +347,7 @@ pub(crate) fn about(
 }
 
 /// Reads the line that the shim writes. If the shim ends, the line may be empty or cut off.
-async fn word(control: &mut Option<net::UnixStream>) -> String {
+async fn read_shim_line(control: &mut Option<net::UnixStream>) -> String {
     let mut bytes = Vec::new();
     if let Some(control) = control {
         let mut limited = control.take(LINE);
@@ -355,11 +359,11 @@ async fn word(control: &mut Option<net::UnixStream>) -> String {
 }
 
 /// Parses the line of a shim: `status RAW` or `error TEXT`.
-fn parse(line: &str, program: &str) -> Result<Fate, Error> {
+fn parse_shim_line(line: &str, program: &str) -> Result<EndCause, Error> {
     let program = program.to_owned();
     match line.trim_end().split_once(' ') {
         Some(("status", raw)) => match raw.parse() {
-            Ok(raw) => Ok(Fate::Exited(ExitStatus::from_raw(raw))),
+            Ok(raw) => Ok(EndCause::Exited(ExitStatus::from_raw(raw))),
             Err(_) => Err(Error::Lost { program }),
         },
         Some(("error", why)) => Err(Error::Start {

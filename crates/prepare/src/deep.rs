@@ -10,13 +10,13 @@ mod outcome;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use health::Policy;
+use health::HealthPolicy;
 use inventory::Readers;
 use model::{CauseKind, Deep as Outcome, Device, DeviceId, Entry, Kind, Reading, Snapshot, Values};
 use probe::{
     Update,
     protocol::Checkup,
-    supervisor::{OrdersByBackend, Which},
+    supervisor::{OrdersByBackend, ReleaseScope},
 };
 use rules::Vendors;
 use tokio::{
@@ -26,13 +26,13 @@ use tokio::{
 };
 
 use crate::{
-    command::{self, Call, Runner},
+    command::{self, CommandCall, Runner},
     look,
 };
 
 /// Inputs and outputs of deep checks.
 #[derive(Debug)]
-pub struct DeepWires {
+pub struct DeepCheckChannels {
     /// Snapshots and samples of the inventory.
     pub readers: Readers,
     /// Orders to the probes' supervisors: requests for samples, and cards that are occupied.
@@ -42,17 +42,17 @@ pub struct DeepWires {
     /// Channel for the check-ups.
     pub updates: mpsc::Sender<Update>,
     /// Time of the last round.
-    pub rounds: Rounds,
+    pub rounds: LastRound,
 }
 
 /// Time of the last round, or of the agent's start before the first round. It outlives a restart of the
 /// task, so that a restart does not start a round early or late.
 #[derive(Clone, Debug)]
-pub struct Rounds(watch::Sender<Instant>);
+pub struct LastRound(watch::Sender<Instant>);
 
 /// Settings of deep checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct DeepCheck {
+struct DeepCheckSettings {
     command: Vec<String>,
     period: Duration,
     limit: Duration,
@@ -61,8 +61,8 @@ struct DeepCheck {
 
 /// State of the task.
 #[derive(Debug)]
-struct Checker {
-    wires: DeepWires,
+struct DeepChecker {
+    wires: DeepCheckChannels,
     /// Tasks of commands. Each ends with the last process of its command.
     commands: JoinSet<()>,
     /// Task of the last command of each card.
@@ -71,15 +71,15 @@ struct Checker {
 
 /// Makes deep checks by the newest config. It ends only when the channels are closed. A running command is
 /// ended if its settings in the config change. The next round then starts one new period after the last one.
-pub async fn run_deep_checks(wires: DeepWires, mut policy: watch::Receiver<Policy>) {
-    let mut checker = Checker {
+pub async fn run_deep_checks(wires: DeepCheckChannels, mut policy: watch::Receiver<HealthPolicy>) {
+    let mut checker = DeepChecker {
         wires,
         commands: JoinSet::new(),
         last: BTreeMap::new(),
     };
     loop {
-        let check = DeepCheck::of(&policy.borrow_and_update());
-        let changed = policy.wait_for(|policy| DeepCheck::of(policy) != check);
+        let check = DeepCheckSettings::from_policy(&policy.borrow_and_update());
+        let changed = policy.wait_for(|policy| DeepCheckSettings::from_policy(policy) != check);
         let rounds = async {
             match &check {
                 Some(check) => checker.make_rounds(check).await,
@@ -96,19 +96,19 @@ pub async fn run_deep_checks(wires: DeepWires, mut policy: watch::Receiver<Polic
     }
 }
 
-// === impl Rounds ===
+// === impl LastRound ===
 
-impl Default for Rounds {
+impl Default for LastRound {
     fn default() -> Self {
         Self(watch::Sender::new(Instant::now()))
     }
 }
 
-// === impl DeepCheck ===
+// === impl DeepCheckSettings ===
 
-impl DeepCheck {
+impl DeepCheckSettings {
     /// Reads the settings; `None` if deep checks are off.
-    fn of(policy: &Policy) -> Option<Self> {
+    fn from_policy(policy: &HealthPolicy) -> Option<Self> {
         let health = &policy.health;
         let period = health.periods.deep.filter(|period| !period.is_zero())?;
         (!health.deep_command.is_empty()).then(|| Self {
@@ -120,22 +120,25 @@ impl DeepCheck {
     }
 }
 
-// === impl Checker ===
+// === impl DeepChecker ===
 
-impl Checker {
+impl DeepChecker {
     /// Makes one round after the other. Returns when a channel is closed.
-    async fn make_rounds(&mut self, check: &DeepCheck) {
+    async fn make_rounds(&mut self, check: &DeepCheckSettings) {
         loop {
             let last = *self.wires.rounds.0.borrow();
             sleep_until(last + check.period).await;
             let mut snapshots = self.wires.readers.snapshots.clone();
-            let cards = match snapshots.wait_for(|found| !cards(found).is_empty()).await {
-                Ok(snapshot) => cards(&snapshot),
+            let cards = match snapshots
+                .wait_for(|found| !seen_cards(found).is_empty())
+                .await
+            {
+                Ok(snapshot) => seen_cards(&snapshot),
                 Err(_closed) => return,
             };
             self.wires.rounds.0.send_replace(Instant::now());
             for card in cards {
-                let outcome = self.examine(&card, check).await;
+                let outcome = self.check_card(&card, check).await;
                 let update = Update::Checkup {
                     backend: card.vendor.clone(),
                     checkup: Box::new(checkup(&card.id, outcome)),
@@ -148,9 +151,9 @@ impl Checker {
     }
 
     /// Checks one card, and writes the outcome to the log.
-    async fn examine(&mut self, card: &Device, check: &DeepCheck) -> Outcome {
-        let outcome = match self.attempt(card, check).await {
-            Ok(ended) => outcome::of(ended, check.limit),
+    async fn check_card(&mut self, card: &Device, check: &DeepCheckSettings) -> Outcome {
+        let outcome = match self.try_check(card, check).await {
+            Ok(ended) => outcome::from_result(ended, check.limit),
             Err(reason) => outcome::not_run(&reason),
         };
         let (card, output) = (&card.id, &outcome.output);
@@ -165,11 +168,11 @@ impl Checker {
     ///
     /// # Errors
     /// The card is in use, released or not seen, so that the command was not started.
-    async fn attempt(
+    async fn try_check(
         &mut self,
         card: &Device,
-        check: &DeepCheck,
-    ) -> Result<attend::Result, String> {
+        check: &DeepCheckSettings,
+    ) -> Result<attend::CommandResult, String> {
         while self.commands.try_join_next().is_some() {}
         // A process in a driver call (state D) survives SIGKILL until the call returns. A second command
         // on its card would hang too.
@@ -177,16 +180,18 @@ impl Checker {
         if self.last.contains_key(&card.id) {
             return Err("its last command was killed and has not ended".to_owned());
         }
-        let which = card.card_ref().map_or(Which::All, Which::Card);
-        let work = self.wires.orders.of(&card.vendor).occupy(which);
+        let which = card
+            .card_ref()
+            .map_or(ReleaseScope::All, ReleaseScope::Card);
+        let work = self.wires.orders.orders_of(&card.vendor).occupy(which);
         let work = work.ok_or("an operator has it, or it is being reset")?;
         self.find_idle(card).await?;
-        let vendor = check.vendors.of(&card.vendor).vendor();
-        let call = Call {
+        let vendor = check.vendors.find_rules(&card.vendor).vendor();
+        let call = CommandCall {
             command: &check.command,
             about: command::about(card, None, vendor),
         };
-        let running = match self.wires.runner.start(&call) {
+        let running = match self.wires.runner.start_command(&call) {
             Ok(running) => running,
             Err(error) => return Ok(Err(error)),
         };
@@ -201,19 +206,20 @@ impl Checker {
 
     /// Checks by a new sample that the card is idle. The error is the reason why it is not.
     async fn find_idle(&self, card: &Device) -> Result<(), String> {
-        let DeepWires {
+        let DeepCheckChannels {
             readers, orders, ..
         } = &self.wires;
-        let is_seen = |snapshot: &Snapshot| snapshot.find(card.id.as_str()).is_some_and(is_seen);
+        let is_seen =
+            |snapshot: &Snapshot| snapshot.find_entry(card.id.as_str()).is_some_and(is_seen);
         if !is_seen(&readers.snapshots.borrow()) {
             return Err("it is not there".to_owned());
         }
         let until = Instant::now() + look::FRESH_WITHIN;
-        if !look::fresh(readers, orders, std::slice::from_ref(&card.id), until).await {
+        if !look::request_samples(readers, orders, std::slice::from_ref(&card.id), until).await {
             return Err("no probe looked at it in time".to_owned());
         }
         let samples = readers.samples.borrow();
-        match samples.telemetry(&card.id).and_then(outcome::busy) {
+        match samples.telemetry(&card.id).and_then(outcome::busy_reason) {
             Some(why) => Err(why),
             None => Ok(()),
         }
@@ -221,7 +227,7 @@ impl Checker {
 }
 
 /// Cards of a round: whole cards that a probe sees.
-fn cards(snapshot: &Snapshot) -> Vec<Arc<Device>> {
+fn seen_cards(snapshot: &Snapshot) -> Vec<Arc<Device>> {
     let entries = snapshot.devices.iter();
     let cards = entries.filter(|entry| matches!(entry.device.kind, Kind::Card { .. }));
     cards

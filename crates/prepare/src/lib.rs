@@ -9,6 +9,6 @@ mod preparer;
 mod reset;
 
 pub use self::{
-    deep::{DeepWires, Rounds, run_deep_checks},
+    deep::{DeepCheckChannels, LastRound, run_deep_checks},
     preparer::Preparer,
 };

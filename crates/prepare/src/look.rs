@@ -12,16 +12,16 @@ use tokio::time::{Instant, timeout_at};
 pub(super) const FRESH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Requests new samples, and waits for one of each device. Returns true if all came before `until`.
-pub(super) async fn fresh(
+pub(super) async fn request_samples(
     readers: &Readers,
     orders: &OrdersByBackend,
     ids: &[DeviceId],
     until: Instant,
 ) -> bool {
     let mut samples = readers.samples.clone();
-    let asked = samples.borrow().count();
-    for backend in backends(readers, ids) {
-        orders.of(&backend).refresh();
+    let asked = samples.borrow().sample_count();
+    for backend in list_backends(readers, ids) {
+        orders.orders_of(&backend).request_refresh();
     }
     let is_fresh = |samples: &Samples| ids.iter().all(|id| samples.is_newer(id, asked));
     let look = timeout_at(until, samples.wait_for(is_fresh)).await;
@@ -29,9 +29,9 @@ pub(super) async fn fresh(
 }
 
 /// Names of the devices' backends.
-fn backends(readers: &Readers, ids: &[DeviceId]) -> BTreeSet<String> {
+fn list_backends(readers: &Readers, ids: &[DeviceId]) -> BTreeSet<String> {
     let snapshot = readers.snapshots.borrow();
-    let entries = ids.iter().filter_map(|id| snapshot.find(id.as_str()));
+    let entries = ids.iter().filter_map(|id| snapshot.find_entry(id.as_str()));
     entries.map(|entry| entry.device.vendor.clone()).collect()
 }
 
@@ -41,7 +41,7 @@ pub(super) fn computes(telemetry: &Telemetry) -> Option<String> {
     let named: Vec<String> = processes
         .map(|process| {
             let name = process.name.as_deref().unwrap_or("name not known");
-            let memory = process.memory_bytes.map(mebibytes);
+            let memory = process.memory_bytes.map(format_mebibytes);
             let memory = memory.map_or_else(String::new, |memory| format!(" with {memory}"));
             format!("process {} ({name}){memory}", process.pid)
         })
@@ -50,6 +50,6 @@ pub(super) fn computes(telemetry: &Telemetry) -> Option<String> {
     (!named.is_empty()).then(computes)
 }
 
-pub(super) fn mebibytes(bytes: u64) -> String {
+pub(super) fn format_mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

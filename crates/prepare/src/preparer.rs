@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use config::PreStartMode;
-use inventory::{Change, Readers, Requests};
+use inventory::{ChangeRequests, DeviceChange, Readers};
 use kubelet::front::{Prepare, Preparing};
 use model::{CauseKind, Device, DeviceId, State, Telemetry, Verdict};
 use pool::Offer;
@@ -12,8 +12,8 @@ use probe::supervisor::OrdersByBackend;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    command::{self, Call, Runner},
-    look::{self, computes, mebibytes},
+    command::{self, CommandCall, Runner},
+    look::{self, computes, format_mebibytes},
 };
 
 /// Limit of the memory, in bytes, that a driver uses itself on a device without processes.
@@ -25,21 +25,21 @@ const STEP: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Preparer {
     pub(super) readers: Readers,
-    pub(super) requests: Requests,
+    pub(super) requests: ChangeRequests,
     pub(super) orders: OrdersByBackend,
     pub(super) runner: Runner,
 }
 
 /// A device that is not free, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct DeviceInUse {
     pub(super) device: DeviceId,
     pub(super) why: String,
 }
 
-// === impl Taken ===
+// === impl DeviceInUse ===
 
-impl Taken {
+impl DeviceInUse {
     pub(super) fn new(device: &Device, why: impl Into<String>) -> Self {
         Self {
             device: device.id.clone(),
@@ -55,7 +55,7 @@ impl Preparer {
     /// gives orders to the supervisors of the probes, and runs commands by `runner`.
     pub fn new(
         readers: Readers,
-        requests: Requests,
+        requests: ChangeRequests,
         orders: OrdersByBackend,
         runner: Runner,
     ) -> Self {
@@ -74,23 +74,25 @@ impl Preparer {
         let deadline = Instant::now() + rule.limit;
         let devices: Vec<&Device> = ids
             .iter()
-            .filter_map(|id| Some(&*offer.snapshot.find(id.as_str())?.device))
+            .filter_map(|id| Some(&*offer.snapshot.find_entry(id.as_str())?.device))
             .collect();
         let found = match rule.mode {
-            PreStartMode::Off | PreStartMode::Check => self.look(&ids, soon(deadline)).await,
-            PreStartMode::Wait => self.wait(&ids, deadline).await,
-            PreStartMode::Reset => self.reset(&offer, &devices, deadline).await,
-            PreStartMode::Exec => match self.command(&offer, &devices, deadline).await {
-                Ok(()) => self.look(&ids, soon(deadline)).await,
+            PreStartMode::Off | PreStartMode::Check => {
+                self.check_with_samples(&ids, soon(deadline)).await
+            }
+            PreStartMode::Wait => self.wait_until_free(&ids, deadline).await,
+            PreStartMode::Reset => self.reset_devices(&offer, &devices, deadline).await,
+            PreStartMode::Exec => match self.run_user_command(&offer, &devices, deadline).await {
+                Ok(()) => self.check_with_samples(&ids, soon(deadline)).await,
                 failed => failed,
             },
         };
         match found {
             Ok(()) => {
-                self.give(&ids).await;
+                self.end_residue(&ids).await;
                 Ok(())
             }
-            Err(Taken { device, why }) => {
+            Err(DeviceInUse { device, why }) => {
                 self.withhold(&device, &why).await;
                 tracing::warn!(%device, why, resource = %offer.resource, "a start is refused");
                 Err(format!("{device} is not handed over: {why}"))
@@ -99,35 +101,43 @@ impl Preparer {
     }
 
     /// Runs the user's command for each device, one after the other.
-    pub(super) async fn command(
+    pub(super) async fn run_user_command(
         &self,
         offer: &Offer,
         devices: &[&Device],
         deadline: Instant,
-    ) -> Result<(), Taken> {
+    ) -> Result<(), DeviceInUse> {
         let command = &offer.pool.pre_start.command;
         for device in devices.iter().filter(|_| !command.is_empty()) {
-            let vendor = offer.vendors.of(&device.vendor).vendor();
-            let call = Call {
+            let vendor = offer.vendors.find_rules(&device.vendor).vendor();
+            let call = CommandCall {
                 command,
                 about: command::about(device, Some(&offer.resource), vendor),
             };
-            let ended = self.run(&call, deadline).await;
-            ended.map_err(|why| Taken::new(device, why))?;
+            let ended = self.run_command(&call, deadline).await;
+            ended.map_err(|why| DeviceInUse::new(device, why))?;
         }
         Ok(())
     }
 
     /// Runs a command. The error is for an operator.
-    pub(super) async fn run(&self, call: &Call<'_>, deadline: Instant) -> Result<(), String> {
-        let ended = self.runner.run(call, deadline).await;
+    pub(super) async fn run_command(
+        &self,
+        call: &CommandCall<'_>,
+        deadline: Instant,
+    ) -> Result<(), String> {
+        let ended = self.runner.run_to_end(call, deadline).await;
         ended.map_err(|error| error.explain())?.success()
     }
 
     /// Waits until the devices are free. At the deadline the error is the first one that is not.
-    async fn wait(&self, ids: &[DeviceId], deadline: Instant) -> Result<(), Taken> {
+    async fn wait_until_free(
+        &self,
+        ids: &[DeviceId],
+        deadline: Instant,
+    ) -> Result<(), DeviceInUse> {
         loop {
-            let looked = self.look(ids, deadline).await;
+            let looked = self.check_with_samples(ids, deadline).await;
             let next = Instant::now() + STEP;
             if looked.is_ok() || next >= deadline {
                 return looked;
@@ -138,28 +148,32 @@ impl Preparer {
 
     /// Checks by new samples that the devices are free. If none come before `until`, the last ones
     /// decide.
-    async fn look(&self, ids: &[DeviceId], until: Instant) -> Result<(), Taken> {
-        if !self.fresh(ids, until).await {
+    async fn check_with_samples(
+        &self,
+        ids: &[DeviceId],
+        until: Instant,
+    ) -> Result<(), DeviceInUse> {
+        if !self.wait_for_samples(ids, until).await {
             tracing::warn!(
                 devices = ?ids,
                 "no new look at the devices in time; the last one decides about a start"
             );
         }
-        self.free(ids)
+        self.check_free(ids)
     }
 
     /// Requests new samples, and waits for one of each device. Returns true if all came before `until`.
-    pub(super) async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
-        look::fresh(&self.readers, &self.orders, ids, until).await
+    pub(super) async fn wait_for_samples(&self, ids: &[DeviceId], until: Instant) -> bool {
+        look::request_samples(&self.readers, &self.orders, ids, until).await
     }
 
     /// Checks by the last samples that the devices are free. The error is the first one that is not.
-    pub(super) fn free(&self, ids: &[DeviceId]) -> Result<(), Taken> {
+    pub(super) fn check_free(&self, ids: &[DeviceId]) -> Result<(), DeviceInUse> {
         let samples = self.readers.samples.borrow();
         let taken = ids.iter().find_map(|id| {
             let why = occupant(samples.telemetry(id)?)?;
             let device = id.clone();
-            Some(Taken { device, why })
+            Some(DeviceInUse { device, why })
         });
         taken.map_or(Ok(()), Err)
     }
@@ -167,37 +181,37 @@ impl Preparer {
     /// Makes the device Unhealthy by a finding of kind `Residue`, unless it is so already.
     async fn withhold(&self, device: &DeviceId, why: &str) {
         // Otherwise the kubelet would give the same device to the next pod, and refuse that one too.
-        if !self.is(device, |verdict| verdict.state >= State::Unhealthy) {
-            let change = Change::Residue {
+        if !self.verdict_is(device, |verdict| verdict.state >= State::Unhealthy) {
+            let change = DeviceChange::Residue {
                 device: device.clone(),
                 evidence: why.to_owned(),
             };
-            self.requests.ask(change).await;
+            self.requests.request_change(change).await;
         }
     }
 
     /// Ends the `Residue` findings of the devices.
-    async fn give(&self, ids: &[DeviceId]) {
+    async fn end_residue(&self, ids: &[DeviceId]) {
         let withheld = |verdict: &Verdict| {
             let mut causes = verdict.causes.iter();
             causes.any(|cause| cause.kind == CauseKind::Residue)
         };
-        for id in ids.iter().filter(|id| self.is(id, withheld)) {
-            let change = Change::Clean { device: id.clone() };
-            self.requests.ask(change).await;
+        for id in ids.iter().filter(|id| self.verdict_is(id, withheld)) {
+            let change = DeviceChange::Clean { device: id.clone() };
+            self.requests.request_change(change).await;
         }
     }
 
     /// True if `so` is true for the device's verdict.
-    fn is(&self, device: &DeviceId, so: impl Fn(&Verdict) -> bool) -> bool {
+    fn verdict_is(&self, device: &DeviceId, so: impl Fn(&Verdict) -> bool) -> bool {
         let snapshot = self.readers.snapshots.borrow();
-        let entry = snapshot.find(device.as_str());
+        let entry = snapshot.find_entry(device.as_str());
         entry.is_some_and(|entry| so(&entry.verdict))
     }
 }
 
 impl Prepare for Preparer {
-    fn prepare(&self, offer: Arc<Offer>, devices: Vec<DeviceId>) -> Preparing {
+    fn prepare_devices(&self, offer: Arc<Offer>, devices: Vec<DeviceId>) -> Preparing {
         Box::pin(self.clone().see_to(offer, devices))
     }
 }
@@ -217,7 +231,7 @@ fn occupant(telemetry: &Telemetry) -> Option<String> {
             .filter(|used| *used > IDLE_BYTES)?;
         Some(format!(
             "{} of its memory are in use, by a process that cannot be seen",
-            mebibytes(used)
+            format_mebibytes(used)
         ))
     };
     computes(telemetry).or_else(unseen)

@@ -3,8 +3,8 @@
 
 use std::{ffi::OsString, future::pending, path::Path, time::Duration};
 
-use prepare::command::{Call, Ended, Error, Fate, Runner, TAIL};
-use probe::supervisor::Children;
+use prepare::command::{CommandCall, EndCause, EndedCommand, Error, Runner, TAIL};
+use probe::supervisor::ChildRegistry;
 use rstest::rstest;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -18,21 +18,21 @@ fn runner() -> Runner {
     let shim = OsString::from(env!("CARGO_BIN_EXE_prepare-shim"));
     let path = ("PATH".into(), std::env::var_os("PATH").unwrap());
     let own = ("A_VARIABLE_OF_THE_AGENT".into(), "its value".into());
-    Runner::new([shim], [path, own], Children::default())
+    Runner::new([shim], [path, own], ChildRegistry::default())
 }
 
 fn script(text: &str) -> [String; 3] {
     ["/bin/sh", "-c", text].map(str::to_owned)
 }
 
-async fn run(text: &str) -> Ended {
+async fn run(text: &str) -> EndedCommand {
     let command = script(text);
-    let call = Call {
+    let call = CommandCall {
         command: &command,
         about: vec![("OSTLER_DEVICE", "GPU-1".to_owned())],
     };
     let deadline = Instant::now() + LONG;
-    runner().run(&call, deadline).await.unwrap()
+    runner().run_to_end(&call, deadline).await.unwrap()
 }
 
 /// Waits until a file exists, and returns its text.
@@ -86,20 +86,20 @@ async fn a_failure_is_told_with_the_end_of_both_outputs() {
 #[tokio::test]
 async fn what_cannot_be_started_is_no_failure_of_the_command() {
     let command = ["/no/such/program".to_owned()];
-    let call = Call {
+    let call = CommandCall {
         command: &command,
         about: Vec::new(),
     };
-    let error = runner().run(&call, Instant::now() + LONG).await;
+    let error = runner().run_to_end(&call, Instant::now() + LONG).await;
     let error = error.unwrap_err();
     assert!(matches!(error, Error::Start { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.starts_with("`/no/such/program` cannot be started: No such file"));
-    let call = Call {
+    let call = CommandCall {
         command: &[],
         about: Vec::new(),
     };
-    assert!(matches!(runner().start(&call), Err(Error::Empty)));
+    assert!(matches!(runner().start_command(&call), Err(Error::Empty)));
 }
 
 /// Shell texts of commands that leave their process group or session in different ways.
@@ -122,16 +122,21 @@ async fn one_that_takes_too_long_is_ended_with_all_that_it_started(
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("pid");
     let command = script(&way(index, &mark));
-    let call = Call {
+    let call = CommandCall {
         command: &command,
         about: Vec::new(),
     };
-    let mut running = runner().start(&call).unwrap();
+    let mut running = runner().start_command(&call).unwrap();
     let pid = note(&mark).await;
     assert!(is_there(&pid));
-    let ended = running.finish(Instant::now(), pending()).await.unwrap();
-    assert_eq!(ended.fate, Fate::Late);
-    timeout(LONG, running.gone()).await.expect("all of it ends");
+    let ended = running
+        .wait_for_end(Instant::now(), pending())
+        .await
+        .unwrap();
+    assert_eq!(ended.fate, EndCause::Late);
+    timeout(LONG, running.wait_until_gone())
+        .await
+        .expect("all of it ends");
     assert!(!is_there(&pid), "nothing is left when its shim is gone");
 }
 
@@ -140,16 +145,19 @@ async fn one_that_is_stopped_is_ended_with_all_that_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("pid");
     let command = script(&way(1, &mark));
-    let call = Call {
+    let call = CommandCall {
         command: &command,
         about: Vec::new(),
     };
-    let mut running = runner().start(&call).unwrap();
+    let mut running = runner().start_command(&call).unwrap();
     let stop = async { drop(note(&mark).await) };
-    let ended = running.finish(Instant::now() + LONG, stop).await.unwrap();
+    let ended = running
+        .wait_for_end(Instant::now() + LONG, stop)
+        .await
+        .unwrap();
     assert_eq!(
         (ended.fate, ended.output.as_str()),
-        (Fate::Stopped, "begun")
+        (EndCause::Stopped, "begun")
     );
     gone(&note(&mark).await).await;
 }
@@ -159,11 +167,11 @@ async fn one_that_nobody_waits_for_is_ended_with_all_that_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("pid");
     let command = script(&way(1, &mark));
-    let call = Call {
+    let call = CommandCall {
         command: &command,
         about: Vec::new(),
     };
-    let running = runner().start(&call).unwrap();
+    let running = runner().start_command(&call).unwrap();
     let pid = note(&mark).await;
     drop(running);
     gone(&pid).await;
@@ -183,17 +191,17 @@ async fn what_a_command_leaves_behind_is_ended() {
 
 #[tokio::test]
 async fn a_process_is_nobody_elses_to_reap_while_it_runs() {
-    let children = Children::default();
+    let children = ChildRegistry::default();
     let shim = OsString::from(env!("CARGO_BIN_EXE_prepare-shim"));
     let runner = Runner::new([shim], [], children.clone());
     let command = script("exec sleep 1000");
-    let call = Call {
+    let call = CommandCall {
         command: &command,
         about: Vec::new(),
     };
-    let running = runner.start(&call).unwrap();
+    let running = runner.start_command(&call).unwrap();
     let ours = || {
-        host::tree::children()
+        host::tree::list_children()
             .into_iter()
             .find(|pid| children.contains(*pid))
     };

@@ -4,15 +4,15 @@
 
 use std::{ffi::OsString, time::Duration};
 
-use health::Policy;
-use inventory::{Inputs, Published, Readers, Requests};
+use health::HealthPolicy;
+use inventory::{ChangeRequests, Inputs, Published, Readers};
 use model::{Deep, Device, SinceReset, Telemetry, Values, sample};
-use prepare::{DeepWires, Rounds, command::Runner, run_deep_checks};
+use prepare::{DeepCheckChannels, LastRound, command::Runner, run_deep_checks};
 use probe::{
     Update,
     protocol::Sample,
-    sample::sighting,
-    supervisor::{Children, OrdersByBackend, Which},
+    sample::backend_state,
+    supervisor::{ChildRegistry, OrdersByBackend, ReleaseScope},
 };
 use rules::Vendors;
 use tokio::{
@@ -28,8 +28,8 @@ struct Node {
     begun: Instant,
     orders: OrdersByBackend,
     readers: Readers,
-    policy: watch::Sender<Policy>,
-    rounds: Rounds,
+    policy: watch::Sender<HealthPolicy>,
+    rounds: LastRound,
     runner: Runner,
     seen: mpsc::Sender<Update>,
     tell: mpsc::Sender<Update>,
@@ -39,10 +39,10 @@ struct Node {
     checks: JoinSet<()>,
 }
 
-fn policy(health: &str) -> Policy {
+fn policy(health: &str) -> HealthPolicy {
     let text = format!("health: {{stateFile: 'off', {health}}}");
-    let config = config::parse("ostler.yaml", &text).unwrap().config;
-    Policy::of(&config, Vendors::default())
+    let config = config::parse_native("ostler.yaml", &text).unwrap().config;
+    HealthPolicy::from_config(&config, Vendors::default())
 }
 
 fn idle() -> Telemetry {
@@ -61,7 +61,7 @@ impl Node {
         let readers = published.readers();
         let orders = OrdersByBackend::default();
         let (seen, mut updates) = mpsc::channel(64);
-        let (_, mut requests) = Requests::channel();
+        let (_, mut requests) = ChangeRequests::open_queue();
         let (tell, told) = mpsc::channel(64);
         let policy = watch::Sender::new(policy(health));
         let path = std::env::vars_os().filter(|(name, _)| name == "PATH");
@@ -70,8 +70,8 @@ impl Node {
             orders: orders.clone(),
             readers,
             policy,
-            rounds: Rounds::default(),
-            runner: Runner::new(shim.iter().cloned(), path, Children::default()),
+            rounds: LastRound::default(),
+            runner: Runner::new(shim.iter().cloned(), path, ChildRegistry::default()),
             seen,
             tell,
             told,
@@ -88,7 +88,7 @@ impl Node {
                 orders,
                 boot_id: String::new(),
             };
-            inventory::run(inputs, published).await;
+            inventory::run_inventory(inputs, published).await;
         });
         node.look_at(devices);
         node.check();
@@ -100,7 +100,7 @@ impl Node {
         let seen = self.seen.clone();
         self.looks.spawn(async move {
             let all = devices.iter().map(|(device, _)| device.clone());
-            let picture = Update::Sighting(Box::new(sighting(all)));
+            let picture = Update::State(Box::new(backend_state(all)));
             seen.send(picture).await.unwrap();
             loop {
                 for (device, telemetry) in &devices {
@@ -123,7 +123,7 @@ impl Node {
     /// Starts the task of deep checks. A task that runs is ended first.
     fn check(&mut self) {
         self.checks = JoinSet::new();
-        let wires = DeepWires {
+        let wires = DeepCheckChannels {
             readers: self.readers.clone(),
             orders: self.orders.clone(),
             runner: self.runner.clone(),
@@ -166,15 +166,15 @@ async fn a_round_is_for_each_card_that_is_seen_and_idle_and_says_why_not() {
         ..idle()
     };
     let lost = Device {
-        failures: vec![sample::lost()],
-        ..sample::card(4)
+        failures: vec![sample::lost_call()],
+        ..sample::sample_card(4)
     };
     let devices = vec![
-        (sample::card(0), idle()),
-        (sample::card(1), busy),
-        (sample::card(2), silent),
-        (sample::card(3), idle()),
-        (sample::partition(3, 0), idle()),
+        (sample::sample_card(0), idle()),
+        (sample::sample_card(1), busy),
+        (sample::sample_card(2), silent),
+        (sample::sample_card(3), idle()),
+        (sample::sample_partition(3, 0), idle()),
         (lost, idle()),
     ];
     let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), devices);
@@ -195,10 +195,15 @@ async fn a_round_is_for_each_card_that_is_seen_and_idle_and_says_why_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_released_card_has_no_check_and_the_next_one_has() {
-    let devices = vec![(sample::card(0), idle()), (sample::card(1), idle())];
+    let devices = vec![
+        (sample::sample_card(0), idle()),
+        (sample::sample_card(1), idle()),
+    ];
     let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), devices);
-    let which = Which::Card(sample::card(0).card_ref().unwrap());
-    node.orders.of("nvidia").release(which, 2 * HOUR);
+    let which = ReleaseScope::Card(sample::sample_card(0).card_ref().unwrap());
+    node.orders
+        .orders_of("nvidia")
+        .release_cards(which, 2 * HOUR);
     let (card, deep) = node.next().await;
     let why = "not run: an operator has it, or it is being reset";
     assert_eq!((card.as_str(), deep.output.as_str()), ("GPU-0", why));
@@ -207,7 +212,7 @@ async fn a_released_card_has_no_check_and_the_next_one_has() {
 
 #[tokio::test(start_paused = true)]
 async fn the_rhythm_outlives_the_task_and_follows_the_config() {
-    let devices = vec![(sample::card(0), idle())];
+    let devices = vec![(sample::sample_card(0), idle())];
     let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), devices);
     node.next().await;
     assert_eq!(node.clock(), 60);
@@ -241,18 +246,18 @@ async fn the_rhythm_outlives_the_task_and_follows_the_config() {
 async fn a_round_that_finds_no_card_waits_for_one() {
     let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), Vec::new());
     sleep_until(node.begun + 2 * HOUR).await;
-    node.look_at(vec![(sample::card(0), idle())]);
+    node.look_at(vec![(sample::sample_card(0), idle())]);
     node.next().await;
     assert_eq!(node.clock(), 120);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_card_that_no_probe_looks_at_is_not_checked() {
-    let devices = vec![(sample::card(0), idle())];
+    let devices = vec![(sample::sample_card(0), idle())];
     let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), devices);
     let mut samples = node.readers.samples.clone();
     samples
-        .wait_for(|samples| samples.count() > 0)
+        .wait_for(|samples| samples.sample_count() > 0)
         .await
         .unwrap();
     // The snapshot stays, but no new sample comes.
@@ -270,7 +275,10 @@ async fn a_command_that_does_not_end_keeps_the_next_off_its_card_and_no_other() 
         folder.path().display()
     );
     let shim = ["/bin/sh", "-c", &stays].map(OsString::from);
-    let devices = vec![(sample::card(0), idle()), (sample::card(1), idle())];
+    let devices = vec![
+        (sample::sample_card(0), idle()),
+        (sample::sample_card(1), idle()),
+    ];
     let health = "deep: 100ms, deepLimit: 5s, deepCommand: [memtest]";
     let mut node = Node::start(health, &shim, devices);
     let (card, deep) = node.next().await;
@@ -283,9 +291,9 @@ async fn a_command_that_does_not_end_keeps_the_next_off_its_card_and_no_other() 
     let why = "not run: its last command was killed and has not ended";
     assert_eq!(deep.output, why);
     assert_eq!(node.next().await, other, "it is run again");
-    let which = Which::Card(sample::card(0).card_ref().unwrap());
+    let which = ReleaseScope::Card(sample::sample_card(0).card_ref().unwrap());
     assert!(
-        node.orders.of("nvidia").occupy(which).is_none(),
+        node.orders.orders_of("nvidia").occupy(which).is_none(),
         "the card is not free"
     );
     folder.close().unwrap();

@@ -17,24 +17,24 @@ use model::{CardRef, Work};
     clippy::disallowed_types,
     reason = "driver threads run without a tokio runtime, and a foreign call takes real time"
 )]
-type Clock = std::time::Instant;
+type MonotonicInstant = std::time::Instant;
 
 /// Table of calls: the number of calls made, and those that have not returned.
 ///
 /// Shared between the threads that call the driver and the thread that watches them. No lock is
 /// held while a call is under way.
 #[derive(Debug, Default)]
-pub struct Calls {
+pub struct CallTable {
     made: AtomicU64,
     tickets: AtomicU64,
-    running: Mutex<Vec<Running>>,
+    running: Mutex<Vec<RunningCall>>,
     /// Kind of work of each thread, unless it is the survey. The newest entry of a thread counts.
     works: Mutex<Vec<(ThreadId, Work)>>,
 }
 
 /// Call that takes longer than its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overdue {
+pub struct OverdueCall {
     /// Symbol that was called, or the file operation: `read /sys/…`.
     pub call: Cow<'static, str>,
     /// Card of the call; `None` for calls that concern the whole driver.
@@ -47,32 +47,32 @@ pub struct Overdue {
 
 /// Guard of a recorded call: dropping it removes the call from the table.
 #[derive(Debug)]
-pub struct Ticket<'a> {
-    calls: &'a Calls,
+pub struct CallGuard<'a> {
+    calls: &'a CallTable,
     number: u64,
 }
 
 /// Guard of a thread's kind of work: dropping it restores the kind before.
 #[derive(Debug)]
-struct Shift<'a> {
-    calls: &'a Calls,
+struct WorkGuard<'a> {
+    calls: &'a CallTable,
     thread: ThreadId,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningCall {
     number: u64,
     call: Cow<'static, str>,
     device: Option<CardRef>,
     since: SystemTime,
     work: Work,
-    begun: Clock,
+    begun: MonotonicInstant,
     allowed: Duration,
 }
 
-// === impl Calls ===
+// === impl CallTable ===
 
-impl Calls {
+impl CallTable {
     /// Time after which a call is overdue, unless the call has its own limit.
     pub const ALLOWED: Duration = Duration::from_secs(1);
 
@@ -83,11 +83,11 @@ impl Calls {
 
     /// Lists the overdue calls. The limit is one second; a call that waits by design has its
     /// timeout and one second more.
-    pub fn overdue(&self) -> Vec<Overdue> {
+    pub fn overdue(&self) -> Vec<OverdueCall> {
         self.running()
             .iter()
             .filter(|call| call.begun.elapsed() > call.allowed)
-            .map(|call| Overdue {
+            .map(|call| OverdueCall {
                 call: call.call.clone(),
                 device: call.device,
                 since: call.since,
@@ -98,20 +98,20 @@ impl Calls {
 
     /// Runs an operation that may hang like a foreign call, such as a read of a driver's file, and
     /// records it under the name `call`. The operation is not counted as a foreign call.
-    pub fn watch<T>(
+    pub fn watch_operation<T>(
         &self,
         call: impl Into<Cow<'static, str>>,
         device: Option<CardRef>,
         act: impl FnOnce() -> T,
     ) -> T {
-        let _ticket = self.note(call.into(), device, Self::ALLOWED);
+        let _ticket = self.record_call(call.into(), device, Self::ALLOWED);
         act()
     }
 
     /// Runs `act` as another kind of work than the survey: all calls that this thread makes in
     /// `act` belong to `work`.
     pub fn during<T>(&self, work: Work, act: impl FnOnce() -> T) -> T {
-        let shift = Shift {
+        let shift = WorkGuard {
             calls: self,
             thread: thread::current().id(),
         };
@@ -120,41 +120,41 @@ impl Calls {
     }
 
     /// Records a foreign call before it is made. Dropping the guard removes the record.
-    pub fn begin(
+    pub fn begin_call(
         &self,
         call: &'static str,
         device: Option<CardRef>,
         allowed: Duration,
-    ) -> Ticket<'_> {
+    ) -> CallGuard<'_> {
         self.made.fetch_add(1, Ordering::Relaxed);
-        self.note(Cow::Borrowed(call), device, allowed)
+        self.record_call(Cow::Borrowed(call), device, allowed)
     }
 
-    fn note(
+    fn record_call(
         &self,
         call: Cow<'static, str>,
         device: Option<CardRef>,
         allowed: Duration,
-    ) -> Ticket<'_> {
+    ) -> CallGuard<'_> {
         let number = self.tickets.fetch_add(1, Ordering::Relaxed);
-        let work = self.work();
-        self.running().push(Running {
+        let work = self.current_work();
+        self.running().push(RunningCall {
             number,
             call,
             device,
             since: SystemTime::now(),
             work,
-            begun: Clock::now(),
+            begun: MonotonicInstant::now(),
             allowed,
         });
-        Ticket {
+        CallGuard {
             calls: self,
             number,
         }
     }
 
     /// Returns the kind of work of this thread.
-    fn work(&self) -> Work {
+    fn current_work(&self) -> Work {
         let me = thread::current().id();
         let works = self.works();
         let mine = works.iter().rev().find(|(thread, _)| *thread == me);
@@ -165,14 +165,14 @@ impl Calls {
         self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
+    fn running(&self) -> MutexGuard<'_, Vec<RunningCall>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Ticket ===
+// === impl CallGuard ===
 
-impl Drop for Ticket<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         self.calls
             .running()
@@ -180,9 +180,9 @@ impl Drop for Ticket<'_> {
     }
 }
 
-// === impl Shift ===
+// === impl WorkGuard ===
 
-impl Drop for Shift<'_> {
+impl Drop for WorkGuard<'_> {
     fn drop(&mut self) {
         let mut works = self.calls.works();
         if let Some(at) = works.iter().rposition(|(thread, _)| *thread == self.thread) {
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn a_call_belongs_to_the_work_of_its_own_thread() {
-        let calls = Calls::default();
-        let begin = || calls.begin("nvmlCall", None, Duration::ZERO);
+        let calls = CallTable::default();
+        let begin = || calls.begin_call("nvmlCall", None, Duration::ZERO);
         let works = || {
             std::thread::sleep(Duration::from_millis(2));
             let overdue = calls.overdue().into_iter();
@@ -226,10 +226,10 @@ mod tests {
 
     #[test]
     fn names_what_is_no_foreign_call_and_does_not_count_it() {
-        let calls = Calls::default();
+        let calls = CallTable::default();
         let at = Some(CardRef::Index(0));
-        let named = calls.watch("read /sys/file".to_owned(), at, || {
-            std::thread::sleep(Calls::ALLOWED + Duration::from_millis(100));
+        let named = calls.watch_operation("read /sys/file".to_owned(), at, || {
+            std::thread::sleep(CallTable::ALLOWED + Duration::from_millis(100));
             calls.overdue()
         });
         assert_eq!(named[0].call, "read /sys/file");
@@ -239,9 +239,9 @@ mod tests {
 
     #[test]
     fn names_a_call_only_while_it_is_overdue() {
-        let calls = Calls::default();
-        let slow = calls.begin("nvmlSlow", Some(CardRef::Index(3)), Duration::ZERO);
-        let fast = calls.begin("nvmlFast", None, Duration::from_secs(3600));
+        let calls = CallTable::default();
+        let slow = calls.begin_call("nvmlSlow", Some(CardRef::Index(3)), Duration::ZERO);
+        let fast = calls.begin_call("nvmlFast", None, Duration::from_secs(3600));
         std::thread::sleep(Duration::from_millis(2));
 
         let overdue = calls.overdue();
@@ -256,9 +256,9 @@ mod tests {
 
     #[test]
     fn strikes_out_the_call_that_ended_and_no_other() {
-        let calls = Calls::default();
-        let first = calls.begin("nvmlSame", None, Duration::ZERO);
-        let second = calls.begin("nvmlSame", Some(CardRef::Index(1)), Duration::ZERO);
+        let calls = CallTable::default();
+        let first = calls.begin_call("nvmlSame", None, Duration::ZERO);
+        let second = calls.begin_call("nvmlSame", Some(CardRef::Index(1)), Duration::ZERO);
         drop(first);
         std::thread::sleep(Duration::from_millis(2));
         assert_eq!(calls.overdue()[0].device, Some(CardRef::Index(1)));

@@ -31,12 +31,12 @@ pub struct Complaint {
 /// Checker of a probe's lines, given one after the other.
 ///
 /// ```
-/// let mut checker = probe::check::Checker::new(None);
-/// let complaints = checker.line(br#"{"type":"beat"}"#, std::time::Duration::ZERO);
+/// let mut checker = probe::check::LineChecker::new(None);
+/// let complaints = checker.check_line(br#"{"type":"beat"}"#, std::time::Duration::ZERO);
 /// assert_eq!(complaints[0].fault, "the first line is not `hello`");
 /// ```
 #[derive(Debug, Default)]
-pub struct Checker {
+pub struct LineChecker {
     allow: Option<Vec<NodePattern>>,
     lines: usize,
     /// The second in which the last line came, and the lines of that second.
@@ -61,9 +61,9 @@ impl fmt::Display for Complaint {
     }
 }
 
-// === impl Checker ===
+// === impl LineChecker ===
 
-impl Checker {
+impl LineChecker {
     /// Creates a checker. `allow` has the device nodes that the probe may name; `None` allows any.
     pub fn new(allow: Option<Vec<NodePattern>>) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Checker {
     }
 
     /// Checks one line. `at` is the time since the start of the probe.
-    pub fn line(&mut self, line: &[u8], at: Duration) -> Vec<Complaint> {
+    pub fn check_line(&mut self, line: &[u8], at: Duration) -> Vec<Complaint> {
         self.lines += 1;
         let mut found = Vec::new();
         if at.saturating_sub(self.last) > QUIET {
@@ -87,22 +87,22 @@ impl Checker {
             let fault = format!("nothing was written for {quiet} s");
             let remedy = "write a `beat` every 2 s, from a thread that never waits for the driver; \
                           after 10 s the agent starts the probe anew";
-            found.push(self.warning(fault, remedy));
+            found.push(self.new_warning(fault, remedy));
         }
         self.last = at;
         found.extend(self.check_rate(at));
         if line.len() >= LINE_LIMIT {
             let fault = format!("it has {} bytes", line.len());
             let remedy = format!("a line has less than {LINE_LIMIT} bytes");
-            found.push(self.error(fault, remedy));
+            found.push(self.new_error(fault, remedy));
             return found;
         }
-        let message = match Message::parse(line) {
+        let message = match Message::parse_line(line) {
             Ok(message) => message,
             Err(error) => {
                 let remedy = "write one JSON object per line, as docs/probe-protocol.md shows; the schema \
                               beside it has every field";
-                found.push(self.error(error.to_string(), remedy));
+                found.push(self.new_error(error.to_string(), remedy));
                 return found;
             }
         };
@@ -110,12 +110,12 @@ impl Checker {
             let remedy = format!(
                 "begin with {{\"type\":\"hello\",\"protocol\":{VERSION},\"probe\":NAME,\"version\":TEXT}}"
             );
-            found.push(self.error("the first line is not `hello`", remedy));
+            found.push(self.new_error("the first line is not `hello`", remedy));
         }
         match message {
             None => {
                 let remedy = "look the `type` up; the agent ignores those that it does not know";
-                found.push(self.warning("the type of the line is not known", remedy));
+                found.push(self.new_warning("the type of the line is not known", remedy));
             }
             Some(message) => self.message(message, &mut found),
         }
@@ -133,7 +133,7 @@ impl Checker {
             let fault = format!("more than {LINES_LIMIT} lines within a second");
             let remedy = "write a sample of a device once a period, and a report when something changed; \
                           the agent ends a probe that floods it";
-            self.error(fault, remedy)
+            self.new_error(fault, remedy)
         })
     }
 
@@ -143,7 +143,7 @@ impl Checker {
     }
 
     /// Checks the output as a whole, after the last line: reports and beats must not be missing.
-    pub fn end(&self) -> Vec<Complaint> {
+    pub fn check_end(&self) -> Vec<Complaint> {
         let missing = [
             ("report", "report the devices, also where there are none"),
             ("beat", "write a `beat` every 2 s"),
@@ -161,7 +161,7 @@ impl Checker {
     }
 
     /// Returns the number of lines of each type, as a text.
-    pub fn summary(&self) -> String {
+    pub fn summarize_lines(&self) -> String {
         let kinds: Vec<String> = self
             .kinds
             .iter()
@@ -177,7 +177,7 @@ impl Checker {
                 ("hello", None)
             }
             Message::Report(report) => {
-                self.report(*report, found);
+                self.check_report(*report, found);
                 ("report", None)
             }
             Message::Sample(sample) => ("sample", Some(sample.device)),
@@ -189,59 +189,64 @@ impl Checker {
         *self.kinds.entry(kind).or_default() += 1;
         if let Some(device) = device.filter(|device| !self.devices.contains(device)) {
             let fault = format!("a `{kind}` of `{device}`, which no report has");
-            found.push(self.error(fault, "report the device first, under the same id"));
+            found.push(self.new_error(fault, "report the device first, under the same id"));
         }
     }
 
     fn hello(&self, hello: &Hello, found: &mut Vec<Complaint>) {
         if self.lines > 1 {
-            found.push(self.warning("a second `hello`", "write it once, first"));
+            found.push(self.new_warning("a second `hello`", "write it once, first"));
         }
         if hello.protocol != VERSION {
             let fault = format!("it speaks version {} of the protocol", hello.protocol);
             let remedy = format!("this agent speaks version {VERSION}: see docs/probe-protocol.md");
-            found.push(self.error(fault, remedy));
+            found.push(self.new_error(fault, remedy));
         }
     }
 
-    fn report(&mut self, report: Report, found: &mut Vec<Complaint>) {
+    fn check_report(&mut self, report: Report, found: &mut Vec<Complaint>) {
         for warning in &report.warnings {
             let remedy = "the agent shows it; a device that is not understood is left out";
-            found.push(self.warning(warning.clone(), remedy));
+            found.push(self.new_warning(warning.clone(), remedy));
         }
         let mut ids = BTreeSet::new();
         for device in &report.devices {
             let id = &device.id;
             if id.as_str().is_empty() || !ids.insert(id.clone()) {
                 let fault = format!("the id `{id}` is empty, or of two devices");
-                found.push(self.error(
+                found.push(self.new_error(
                     fault,
                     "give each device the vendor's own id, for ever the same",
                 ));
             }
-            if device.nodes.is_empty() && device.flag(&model::names::INTEGRATED) != Some(true) {
+            if device.nodes.is_empty()
+                && device.bool_attribute(&model::names::INTEGRATED) != Some(true)
+            {
                 let fault = format!("`{id}` has no device nodes");
-                found
-                    .push(self.warning(fault, "name all nodes that a container needs, in `nodes`"));
+                found.push(
+                    self.new_warning(fault, "name all nodes that a container needs, in `nodes`"),
+                );
             }
             let allow = self.allow.as_deref().unwrap_or_default();
-            let is_foreign = |path: &&str| !allow.iter().any(|pattern| pattern.matches(path));
+            let is_foreign = |path: &&str| !allow.iter().any(|pattern| pattern.matches_path(path));
             let mut paths = device.nodes.iter().map(|node| node.path.as_str());
             if let Some(path) = paths.find(is_foreign).filter(|_| self.allow.is_some()) {
                 let fault = format!("`{id}` names {path}, which is not allowed");
-                found.push(self.error(fault, "add it to `allow` of the backend, or leave it out"));
+                found.push(
+                    self.new_error(fault, "add it to `allow` of the backend, or leave it out"),
+                );
             }
         }
         if self.last_report.as_ref() == Some(&report) && !self.is_refreshed {
             let remedy = "write a report when something in it changed, or after `refresh`";
-            found.push(self.warning("the report says nothing new", remedy));
+            found.push(self.new_warning("the report says nothing new", remedy));
         }
         self.is_refreshed = false;
         self.devices.extend(ids);
         self.last_report = Some(report);
     }
 
-    fn error(&self, fault: impl Into<String>, remedy: impl Into<String>) -> Complaint {
+    fn new_error(&self, fault: impl Into<String>, remedy: impl Into<String>) -> Complaint {
         Complaint {
             line: self.lines,
             is_error: true,
@@ -250,10 +255,10 @@ impl Checker {
         }
     }
 
-    fn warning(&self, fault: impl Into<String>, remedy: impl Into<String>) -> Complaint {
+    fn new_warning(&self, fault: impl Into<String>, remedy: impl Into<String>) -> Complaint {
         Complaint {
             is_error: false,
-            ..self.error(fault, remedy)
+            ..self.new_error(fault, remedy)
         }
     }
 }

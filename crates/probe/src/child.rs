@@ -27,15 +27,15 @@ use tokio::{
 };
 
 pub use self::{
-    backend::{Backend, Events, WatchError},
+    backend::{EventSource, ProbeBackend, WatchError},
     configure::{ConfigureError, read_settings},
 };
 use self::{
-    output::Output,
-    work::{Order, Work},
+    output::LineOutput,
+    work::{DriverThreads, SurveyOrder},
 };
 use crate::{
-    Calls, Overdue,
+    CallTable, OverdueCall,
     protocol::{self, Beat, Command, Configure, Hello, Message},
 };
 
@@ -57,7 +57,7 @@ const BACKLOG: usize = 64;
 
 /// Settings of a probe process.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ProbeSettings {
     /// Settings of the protocol: cards, periods and options.
     pub configure: Configure,
     /// Time between two reads of all links, if links are read.
@@ -84,13 +84,13 @@ pub enum Error {
 
 /// Commands from the standard input. The sender keeps the channel open on a terminal, which gives
 /// no commands.
-struct Commands {
+struct CommandInput {
     receiver: mpsc::Receiver<Command>,
     never_ends: Option<mpsc::Sender<Command>>,
 }
 
 /// Reason why the main loop ended.
-enum End {
+enum LoopEnd {
     /// A command says so, or the output is closed.
     Told,
     /// The input ended: a person or a script asks for one survey.
@@ -99,9 +99,9 @@ enum End {
     Broken,
 }
 
-// === impl Settings ===
+// === impl ProbeSettings ===
 
-impl Default for Settings {
+impl Default for ProbeSettings {
     /// Settings for a person at a terminal: a survey every ten seconds, with events, links and
     /// checks.
     fn default() -> Self {
@@ -129,7 +129,11 @@ impl Error {
 ///
 /// # Errors
 /// The process cannot be set up. Errors of the driver are reported to the agent and end nothing.
-pub fn run(settings: &Settings, backend: impl Backend, calls: Arc<Calls>) -> Result<(), Error> {
+pub fn run_probe(
+    settings: &ProbeSettings,
+    backend: impl ProbeBackend,
+    calls: Arc<CallTable>,
+) -> Result<(), Error> {
     if settings.supervised {
         // A probe that outlives the agent would keep driver handles open. If the agent died before
         // this call, the probe exits at the end of its input.
@@ -148,45 +152,45 @@ pub fn run(settings: &Settings, backend: impl Backend, calls: Arc<Calls>) -> Res
 }
 
 async fn converse(
-    settings: &Settings,
-    backend: impl Backend,
-    calls: &Arc<Calls>,
+    settings: &ProbeSettings,
+    backend: impl ProbeBackend,
+    calls: &Arc<CallTable>,
 ) -> Result<(), Error> {
     let _ignored = ignore_signals(settings).map_err(Error::setup("ignore signals"))?;
-    let mut output = Output::open(settings.supervised)
+    let mut output = LineOutput::open_output(settings.supervised)
         .map_err(Error::setup("open a descriptor for the lines"))?;
     let hello = Message::Hello(Hello {
         protocol: protocol::VERSION,
-        probe: backend.name().to_owned(),
+        probe: backend.backend_name().to_owned(),
         version: settings.version.clone(),
     });
-    if output.write(&hello).is_err() {
+    if output.write_message(&hello).is_err() {
         return Ok(());
     }
     let (lines, mut messages) = mpsc::channel(BACKLOG);
-    let work =
-        Work::start(settings, backend, lines, calls).map_err(Error::setup("start a thread"))?;
+    let work = DriverThreads::start_threads(settings, backend, lines, calls)
+        .map_err(Error::setup("start a thread"))?;
     let commands = commands(settings).map_err(Error::setup("read the standard input"))?;
     match serve(&mut output, &mut messages, commands, &work, calls).await {
-        End::Told => {}
-        End::NoInput if settings.supervised => {}
-        End::NoInput => last_look(&mut output, &mut messages, &work).await,
-        End::Broken => tracing::error!("a driver thread ended by itself: the probe ends too"),
+        LoopEnd::Told => {}
+        LoopEnd::NoInput if settings.supervised => {}
+        LoopEnd::NoInput => last_look(&mut output, &mut messages, &work).await,
+        LoopEnd::Broken => tracing::error!("a driver thread ended by itself: the probe ends too"),
     }
     // Unblocks threads that wait to write: nothing reads their lines from now on.
     drop(messages);
-    work.finish(Instant::now() + FAREWELL).await;
+    work.wait_stopped(Instant::now() + FAREWELL).await;
     Ok(())
 }
 
 /// Forwards lines and commands, and sends a beat every two seconds.
 async fn serve(
-    output: &mut Output,
+    output: &mut LineOutput,
     messages: &mut mpsc::Receiver<Message>,
-    mut commands: Commands,
-    work: &Work,
-    calls: &Calls,
-) -> End {
+    mut commands: CommandInput,
+    work: &DriverThreads,
+    calls: &CallTable,
+) -> LoopEnd {
     let mut beats = interval(BEAT);
     // Not `Burst`: after a suspend of the machine one beat is enough.
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -194,45 +198,49 @@ async fn serve(
         let message = tokio::select! {
             message = messages.recv() => match message {
                 Some(message) => message,
-                None => return End::Broken,
+                None => return LoopEnd::Broken,
             },
             _ = beats.tick() => {
                 if work.is_broken() {
-                    return End::Broken;
+                    return LoopEnd::Broken;
                 }
-                Message::Beat(beat(calls))
+                Message::Beat(build_beat(calls))
             },
             command = commands.receiver.recv() => match command {
                 Some(Command::Refresh) => {
-                    work.order(Order::Refresh);
+                    work.send_order(SurveyOrder::Refresh);
                     continue;
                 }
                 // The settings of a probe never change: the agent starts another process for other
                 // settings.
                 Some(Command::Configure(_)) => continue,
-                Some(Command::Stop) => return End::Told,
-                None => return End::NoInput,
+                Some(Command::Stop) => return LoopEnd::Told,
+                None => return LoopEnd::NoInput,
             },
         };
-        if output.write(&message).is_err() {
-            return End::Told;
+        if output.write_message(&message).is_err() {
+            return LoopEnd::Told;
         }
     }
 }
 
 /// Waits for the end of the running survey, and forwards its lines.
-async fn last_look(output: &mut Output, messages: &mut mpsc::Receiver<Message>, work: &Work) {
-    work.stop();
+async fn last_look(
+    output: &mut LineOutput,
+    messages: &mut mpsc::Receiver<Message>,
+    work: &DriverThreads,
+) {
+    work.request_stop();
     let deadline = Instant::now() + LAST_LOOK;
     while let Ok(Some(message)) = timeout_at(deadline, messages.recv()).await {
-        if output.write(&message).is_err() {
+        if output.write_message(&message).is_err() {
             return;
         }
     }
 }
 
-fn beat(calls: &Calls) -> Beat {
-    let stuck = |call: Overdue| StuckCall {
+fn build_beat(calls: &CallTable) -> Beat {
+    let stuck = |call: OverdueCall| StuckCall {
         call: call.call.into_owned(),
         device: call.device,
         since: Timestamp::try_from(call.since).unwrap_or(Timestamp::UNIX_EPOCH),
@@ -252,7 +260,7 @@ fn beat(calls: &Calls) -> Beat {
 /// probe on a terminal.
 // The agent decides when a probe ends. systemd stops a unit by SIGTERM to all of its processes
 // (KillMode=control-group): a probe that died of it would look like a crash.
-fn ignore_signals(settings: &Settings) -> io::Result<Vec<Signal>> {
+fn ignore_signals(settings: &ProbeSettings) -> io::Result<Vec<Signal>> {
     if !settings.supervised {
         return Ok(Vec::new());
     }
@@ -267,16 +275,16 @@ fn ignore_signals(settings: &Settings) -> io::Result<Vec<Signal>> {
 }
 
 /// Opens the commands on the standard input. A terminal gives none, and its input never ends.
-fn commands(settings: &Settings) -> io::Result<Commands> {
+fn commands(settings: &ProbeSettings) -> io::Result<CommandInput> {
     let (sender, receiver) = mpsc::channel(4);
-    let mut commands = Commands {
+    let mut commands = CommandInput {
         receiver,
         never_ends: None,
     };
     if !settings.supervised && io::stdin().is_terminal() {
         commands.never_ends = Some(sender);
     } else {
-        input::start(sender)?;
+        input::start_reader(sender)?;
     }
     Ok(commands)
 }
@@ -285,7 +293,7 @@ fn commands(settings: &Settings) -> io::Result<Commands> {
 #[doc(hidden)]
 pub fn read_commands(input: &[u8]) -> Vec<Command> {
     let mut commands = Vec::new();
-    let read = input::read(input, |command| {
+    let read = input::read_each_command(input, |command| {
         commands.push(command);
         true
     });

@@ -15,6 +15,6 @@ mod calls;
 mod sighting;
 
 pub use self::{
-    calls::{Calls, Overdue, Ticket},
-    sighting::{Release, Released, Sighting, Update},
+    calls::{CallGuard, CallTable, OverdueCall},
+    sighting::{BackendState, ReleaseStatus, Releases, Update},
 };

@@ -239,7 +239,7 @@ impl Message {
     ///
     /// # Errors
     /// The line is not JSON, or a known field has the wrong type.
-    pub fn parse(line: impl AsRef<[u8]>) -> Result<Option<Self>, Error> {
+    pub fn parse_line(line: impl AsRef<[u8]>) -> Result<Option<Self>, Error> {
         let line = line.as_ref();
         #[derive(Deserialize)]
         struct Tagged {
@@ -248,7 +248,7 @@ impl Message {
             reading: serde_json::Value,
         }
         const TIERS: [&str; 4] = ["working", "performing", "trend", "deep"];
-        fn tier(reading: &serde_json::Value) -> Option<&str> {
+        fn tier_name(reading: &serde_json::Value) -> Option<&str> {
             reading["values"]
                 .as_object()?
                 .keys()
@@ -262,7 +262,7 @@ impl Message {
         let Tagged { r#type, reading } = serde_json::from_slice(line).map_err(malformed)?;
         match r#type.as_str() {
             // A newer probe may know more tiers.
-            "checkup" if tier(&reading).is_some_and(|tier| !TIERS.contains(&tier)) => Ok(None),
+            "checkup" if tier_name(&reading).is_some_and(|tier| !TIERS.contains(&tier)) => Ok(None),
             "hello" | "report" | "sample" | "checkup" | "event" | "count" | "beat" => {
                 let mut message = serde_json::from_slice(line).map_err(malformed)?;
                 if let Self::Report(report) = &mut message {

@@ -11,7 +11,7 @@ use crate::protocol::{Checkup, Count, Message, Sample};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
     /// New state of the whole backend; replaces the state before.
-    Sighting(Box<Sighting>),
+    State(Box<BackendState>),
     /// Sensors and counters of one device.
     Sample {
         /// Name of the backend.
@@ -46,7 +46,7 @@ pub enum Update {
 
 /// State of a backend: what all of its probe processes report, merged.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sighting {
+pub struct BackendState {
     /// State of the backend itself: phase, message, driver and stuck calls.
     pub backend: Backend,
     /// Devices of all probe processes, each once. Stuck and released ones are left out.
@@ -58,21 +58,21 @@ pub struct Sighting {
     /// Reason why the state is not current; `None` if the main process is running and reports.
     pub unwatched: Option<String>,
     /// Cards that are released for a while. Their devices are not in `devices`.
-    pub released: Released,
+    pub released: Releases,
 }
 
 /// Releases: cards that no probe opens, by order of an operator or of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Released {
+pub struct Releases {
     /// Release of every card.
-    pub all: Option<Release>,
+    pub all: Option<ReleaseStatus>,
     /// Releases of single cards.
-    pub cards: BTreeMap<CardRef, Release>,
+    pub cards: BTreeMap<CardRef, ReleaseStatus>,
 }
 
 /// State of one release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Release {
+pub struct ReleaseStatus {
     /// Time at which the release ends. If this is in the past, a process that reads the card again
     /// is starting.
     pub until: Timestamp,
@@ -107,27 +107,27 @@ impl Update {
     }
 
     /// Returns the backend and the device of a message about one device; `None` for other messages.
-    pub fn subject(&self) -> Option<(&str, &DeviceId)> {
+    pub fn subject_device(&self) -> Option<(&str, &DeviceId)> {
         match self {
             Self::Sample { backend, sample } => Some((backend, &sample.device)),
             Self::Checkup { backend, checkup } => Some((backend, &checkup.device)),
             Self::Event { backend, event } => Some((backend, &event.device)),
             Self::Count { backend, count } => Some((backend, &count.device)),
-            Self::Sighting(_) | Self::Retired(_) => None,
+            Self::State(_) | Self::Retired(_) => None,
         }
     }
 }
 
-// === impl Released ===
+// === impl Releases ===
 
-impl Released {
+impl Releases {
     /// Returns true if nothing is released.
     pub fn is_empty(&self) -> bool {
         self.all.is_none() && self.cards.is_empty()
     }
 
     /// Finds the release that covers `device`. A release of every card takes precedence.
-    pub fn of(&self, device: &Device) -> Option<&Release> {
+    pub fn find_release(&self, device: &Device) -> Option<&ReleaseStatus> {
         let mut cards = self.cards.iter();
         let own = cards.find_map(|(card, release)| card.covers(device).then_some(release));
         self.all.as_ref().or(own)

@@ -29,18 +29,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
-    backends::{GivenUp, OrdersByBackend},
-    children::Children,
-    orders::{Occupied, Orders, Which},
+    backends::{BackendRelease, OrdersByBackend},
+    children::ChildRegistry,
+    orders::{CardWork, Orders, ReleaseScope},
     process::Program,
-    settings::{Limits, Settings},
+    settings::{Limits, SupervisorSettings},
 };
 use self::{
-    children::Estate,
+    children::SupervisorHandover,
     obey::CLOSED_WITHIN,
-    picture::Picture,
-    process::{Heard, Left, Number, Process, Role},
-    stuck::{Concern, Ledger, Timing},
+    picture::ReportMerger,
+    process::{ExitedProcess, ProbeProcess, ProcessNumber, ProcessOutput, Role},
+    stuck::{CallScope, CallTimer, StuckCalls},
 };
 use crate::sighting::Update;
 
@@ -51,35 +51,35 @@ const TICK: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_millis(300);
 
 /// Work that a main process may leave out if a call of it is stuck.
-const OPTIONAL: [Concern; 2] = [Concern::Events, Concern::Links];
+const OPTIONAL: [CallScope; 2] = [CallScope::Events, CallScope::Links];
 
 /// Running process with its state so far.
 #[derive(Debug)]
-struct Running {
-    process: Process,
-    timing: Timing,
+struct RunningProbe {
+    process: ProbeProcess,
+    timing: CallTimer,
     reported: bool,
     calm: u32,
     nonsense: u32,
     /// Number of lines since the last check of the limits.
     lines: u32,
     /// Optional work that this process was started without.
-    without: Vec<Concern>,
+    without: Vec<CallScope>,
 }
 
 #[derive(Debug)]
 struct Supervisor {
-    settings: Settings,
+    settings: SupervisorSettings,
     updates: mpsc::Sender<Update>,
-    heard: mpsc::Sender<(Number, Heard)>,
+    heard: mpsc::Sender<(ProcessNumber, ProcessOutput)>,
     readers: JoinSet<()>,
-    running: BTreeMap<Number, Running>,
+    running: BTreeMap<ProcessNumber, RunningProbe>,
     /// State that passes on to the next supervisor of this backend.
-    estate: Estate,
-    ledger: Ledger,
+    estate: SupervisorHandover,
+    ledger: StuckCalls,
     /// Number of refresh orders that were carried out.
     refreshes: u64,
-    picture: Picture,
+    picture: ReportMerger,
     /// Number of failures of the main process in a row; the pause before its next start grows with
     /// it.
     failures: u32,
@@ -90,47 +90,51 @@ struct Supervisor {
 
 /// Runs a backend's probe processes until `cancel`, and sends what they report to `updates`. Waits
 /// up to 300 ms for the processes when it stops.
-pub async fn run(settings: Settings, updates: mpsc::Sender<Update>, cancel: CancellationToken) {
+pub async fn supervise(
+    settings: SupervisorSettings,
+    updates: mpsc::Sender<Update>,
+    cancel: CancellationToken,
+) {
     let (heard, mut ears) = mpsc::channel(64);
     let mut orders = settings.orders.subscribe();
     let mut supervisor = Supervisor::new(settings, updates, heard);
-    supervisor.obey(&orders.borrow_and_update().clone());
+    supervisor.apply_orders(&orders.borrow_and_update().clone());
     let mut tick = interval(TICK);
     // Not `Burst`: several checks in a row would find nothing new.
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         supervisor.start_due(Instant::now());
-        supervisor.publish().await;
+        supervisor.publish_state().await;
         tokio::select! {
             () = cancel.cancelled() => break,
-            Some((number, heard)) = ears.recv() => supervisor.hear(number, heard).await,
-            Some(Ok(left)) = supervisor.estate.leaving.join_next() => supervisor.left(&left),
-            Some(Ok(left)) = supervisor.estate.abandoned.join_next() => supervisor.left(&left),
+            Some((number, heard)) = ears.recv() => supervisor.handle_output(number, heard).await,
+            Some(Ok(left)) = supervisor.estate.leaving.join_next() => supervisor.note_exit(&left),
+            Some(Ok(left)) = supervisor.estate.abandoned.join_next() => supervisor.note_exit(&left),
             Some(_) = supervisor.readers.join_next() => {}
-            Ok(()) = orders.changed() => supervisor.obey(&orders.borrow_and_update().clone()),
-            _ = tick.tick() => supervisor.check(Instant::now()),
+            Ok(()) = orders.changed() => supervisor.apply_orders(&orders.borrow_and_update().clone()),
+            _ = tick.tick() => supervisor.check_limits(Instant::now()),
         }
     }
-    supervisor.stop().await;
+    supervisor.stop_all().await;
 }
 
 // === impl Supervisor ===
 
 impl Supervisor {
     fn new(
-        settings: Settings,
+        settings: SupervisorSettings,
         updates: mpsc::Sender<Update>,
-        heard: mpsc::Sender<(Number, Heard)>,
+        heard: mpsc::Sender<(ProcessNumber, ProcessOutput)>,
     ) -> Self {
         Self {
-            picture: Picture::new(&settings.name),
-            estate: settings.children.inherit(&settings.name),
+            picture: ReportMerger::new(&settings.name),
+            estate: settings.children.adopt_handover(&settings.name),
             settings,
             updates,
             heard,
             readers: JoinSet::new(),
             running: BTreeMap::new(),
-            ledger: Ledger::default(),
+            ledger: StuckCalls::default(),
             refreshes: 0,
             failures: 0,
             restart: Instant::now(),
@@ -140,18 +144,20 @@ impl Supervisor {
 
     /// Asks the main process to exit. The next start chooses the cards and the optional work again.
     fn replace_main(&mut self) {
-        if let Some((number, _)) = self.main() {
-            self.dismiss(number, self.settings.limits.call);
+        if let Some((number, _)) = self.main_probe() {
+            self.stop_process(number, self.settings.limits.call);
         }
     }
 
-    fn dismiss(&mut self, number: Number, limit: Duration) {
+    fn stop_process(&mut self, number: ProcessNumber, limit: Duration) {
         if let Some(running) = self.running.remove(&number) {
-            running.process.dismiss(limit, &mut self.estate.leaving);
+            running
+                .process
+                .stop_gracefully(limit, &mut self.estate.leaving);
         }
     }
 
-    fn left(&mut self, left: &Left) {
+    fn note_exit(&mut self, left: &ExitedProcess) {
         self.estate.live.remove(&left.number);
         let status = left.status.map(|status| status.to_string());
         tracing::debug!(
@@ -162,22 +168,22 @@ impl Supervisor {
         );
     }
 
-    fn main(&self) -> Option<(Number, &Running)> {
+    fn main_probe(&self) -> Option<(ProcessNumber, &RunningProbe)> {
         self.running
             .iter()
             .find(|(_, running)| running.process.role == Role::Main)
             .map(|(number, running)| (*number, running))
     }
 
-    async fn publish(&mut self) {
-        let released = self.estate.released();
+    async fn publish_state(&mut self) {
+        let released = self.estate.describe_releases();
         self.picture.held = self.estate.aside.holds_all();
-        if let Some(sighting) = self.picture.changed(&self.ledger, released) {
-            self.send(Update::Sighting(Box::new(sighting))).await;
+        if let Some(sighting) = self.picture.take_changed(&self.ledger, released) {
+            self.send_update(Update::State(Box::new(sighting))).await;
         }
     }
 
-    async fn send(&self, update: Update) {
+    async fn send_update(&self, update: Update) {
         // The receiver lives as long as the agent: without it the agent is stopping.
         let _ = self.updates.send(update).await;
     }
@@ -185,18 +191,18 @@ impl Supervisor {
     /// Asks every process to exit, by closing its input. Processes that are still there after the
     /// limit pass on to the next supervisor; without one they are killed when the handover is
     /// dropped.
-    async fn stop(mut self) {
+    async fn stop_all(mut self) {
         let numbers: Vec<_> = self.running.keys().copied().collect();
         for number in numbers {
-            self.dismiss(number, CLOSED_WITHIN);
+            self.stop_process(number, CLOSED_WITHIN);
         }
         let all = async {
             while let Some(left) = self.estate.leaving.join_next().await {
-                let _ = left.inspect(|left| self.left(left));
+                let _ = left.inspect(|left| self.note_exit(left));
             }
         };
         let _ = timeout(FAREWELL, all).await;
-        let Settings { name, children, .. } = self.settings;
-        children.leave(name, self.estate);
+        let SupervisorSettings { name, children, .. } = self.settings;
+        children.park_handover(name, self.estate);
     }
 }

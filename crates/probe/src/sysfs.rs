@@ -5,4 +5,4 @@ pub mod bus;
 mod files;
 mod numa;
 
-pub use self::{files::Files, numa::Machine};
+pub use self::{files::HostFiles, numa::NumaNodes};

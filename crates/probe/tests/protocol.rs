@@ -64,7 +64,7 @@ fn every_message_on_the_page_is_valid_and_readable() {
             .map(|e| e.to_string())
             .collect();
         assert!(errors.is_empty(), "{errors:?}: {line}");
-        let message = Message::parse(&line).unwrap().unwrap();
+        let message = Message::parse_line(&line).unwrap().unwrap();
         let again: Value = serde_json::from_str(&message.line()).unwrap();
         assert!(validator.is_valid(&again), "{again}");
         seen.insert(value["type"].as_str().unwrap().to_owned());
@@ -114,7 +114,7 @@ fn the_schema_refuses_what_the_agent_cannot_read() {
         json!({"devices": []}),
     ] {
         assert!(!validator.is_valid(&bad), "{bad}");
-        assert!(Message::parse(bad.to_string()).is_err(), "{bad}");
+        assert!(Message::parse_line(bad.to_string()).is_err(), "{bad}");
     }
 }
 
@@ -124,7 +124,7 @@ fn an_unknown_value_costs_the_item_of_the_list_that_has_it() {
         let call = json!({"call": "x", "since": "2026-03-01T10:15:00Z", "work": work});
         json!({"type": "beat", "calls": [call]}).to_string()
     };
-    let calls = |work| match Message::parse(line(work)).unwrap() {
+    let calls = |work| match Message::parse_line(line(work)).unwrap() {
         Some(Message::Beat(beat)) => beat.calls.len(),
         other => panic!("{other:?}"),
     };
@@ -140,7 +140,7 @@ fn a_device_that_is_not_understood_is_named_and_the_others_stand() {
     let mut devices: Vec<_> = bad.collect();
     devices.insert(2, device("good", "own"));
     let line = json!({"type": "report", "devices": devices}).to_string();
-    let Ok(Some(Message::Report(report))) = Message::parse(line) else {
+    let Ok(Some(Message::Report(report))) = Message::parse_line(line) else {
         panic!("a report");
     };
     let ids: Vec<&str> = report.devices.iter().map(|d| d.id.as_str()).collect();
@@ -158,18 +158,21 @@ fn a_device_that_is_not_understood_is_named_and_the_others_stand() {
 #[test]
 fn a_newer_probe_is_understood() {
     let newer = r#"{"type":"beat","made":1,"mood":"good"}"#;
-    assert!(matches!(Message::parse(newer), Ok(Some(Message::Beat(_)))));
     assert!(matches!(
-        Message::parse(r#"{"type":"song","verse":1}"#),
+        Message::parse_line(newer),
+        Ok(Some(Message::Beat(_)))
+    ));
+    assert!(matches!(
+        Message::parse_line(r#"{"type":"song","verse":1}"#),
         Ok(None)
     ));
     let tier =
         r#"{"type":"checkup","device":"GPU-1","reading":{"values":{"astral":{"aura":"green"}}}}"#;
-    assert!(matches!(Message::parse(tier), Ok(None)));
+    assert!(matches!(Message::parse_line(tier), Ok(None)));
     let field =
         r#"{"type":"checkup","device":"GPU-1","reading":{"values":{"trend":{"aura":"green"}}}}"#;
     assert!(matches!(
-        Message::parse(field),
+        Message::parse_line(field),
         Ok(Some(Message::Checkup(_)))
     ));
 }
@@ -189,8 +192,8 @@ proptest! {
         let mut reading = json!(fields);
         reading["values"] = json!({tier: fields});
         let line = json!({"type": "checkup", "device": "GPU-1", "reading": reading});
-        if let Ok(Some(message)) = Message::parse(line.to_string()) {
-            prop_assert_eq!(Message::parse(message.line()).unwrap(), Some(message));
+        if let Ok(Some(message)) = Message::parse_line(line.to_string()) {
+            prop_assert_eq!(Message::parse_line(message.line()).unwrap(), Some(message));
         }
     }
 
@@ -206,7 +209,7 @@ proptest! {
         odd[key] = value;
         let devices = [good("a"), noise, odd, good("b")];
         let line = json!({"type": "report", "devices": devices}).to_string();
-        let Ok(Some(Message::Report(report))) = Message::parse(&line) else {
+        let Ok(Some(Message::Report(report))) = Message::parse_line(&line) else {
             panic!("{line} is a report");
         };
         let ids: Vec<&str> = report.devices.iter().map(|d| d.id.as_str()).collect();
@@ -220,7 +223,7 @@ proptest! {
         let mut bytes = whole.as_bytes().to_vec();
         bytes.truncate(cut);
         bytes.push(byte);
-        let _ = Message::parse(&bytes);
+        let _ = Message::parse_line(&bytes);
     }
 }
 

@@ -4,7 +4,7 @@ use model::{Entry, Kind};
 
 /// Answer of a vendor's strategy for partitions about one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Eligibility {
     /// Pools may take the device.
     Offered,
     /// A partitioned card, offered as its partitions.
@@ -18,10 +18,10 @@ pub enum Standing {
 }
 
 /// Offers partitions beside whole cards, as fits a vendor without strategies.
-pub(crate) fn mixed(entry: &Entry) -> Standing {
+pub(crate) fn mixed(entry: &Entry) -> Eligibility {
     if matches!(entry.device.kind, Kind::Card { partitioned: true }) {
-        Standing::Partitioned
+        Eligibility::Partitioned
     } else {
-        Standing::Offered
+        Eligibility::Offered
     }
 }

@@ -15,7 +15,7 @@ pub struct ContainerEdits {
     pub env: BTreeMap<String, String>,
     /// Device nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub device_nodes: Vec<DeviceNode>,
+    pub device_nodes: Vec<ContainerNode>,
     /// Programs of the host that the runtime runs for the container. A CDI spec can name them; the
     /// kubelet's `ContainerAllocateResponse` cannot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -32,7 +32,7 @@ pub struct ContainerEdits {
 /// Device node in a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DeviceNode {
+pub struct ContainerNode {
     /// Path in the container.
     pub path: String,
     /// Path on the host; absent if it is the same (CDI 0.5.0).
@@ -105,12 +105,12 @@ impl ContainerEdits {
     }
 
     /// Sets a variable, and replaces an earlier value.
-    pub fn set(&mut self, variable: &str, value: impl Into<String>) {
+    pub fn set_variable(&mut self, variable: &str, value: impl Into<String>) {
         self.env.insert(variable.to_owned(), value.into());
     }
 
     /// Adds a writable bind mount.
-    pub fn mount(&mut self, host_path: impl Into<String>, container_path: String) {
+    pub fn mount_writable(&mut self, host_path: impl Into<String>, container_path: String) {
         self.mounts.push(Mount {
             host_path: host_path.into(),
             container_path,
@@ -119,7 +119,7 @@ impl ContainerEdits {
     }
 
     /// Appends the edits of `other`. A variable that is set already keeps its value.
-    pub fn add(&mut self, other: Self) {
+    pub fn append_edits(&mut self, other: Self) {
         for (name, value) in other.env {
             self.env.entry(name).or_insert(value);
         }
@@ -130,20 +130,20 @@ impl ContainerEdits {
     }
 }
 
-// === impl DeviceNode ===
+// === impl ContainerNode ===
 
-impl DeviceNode {
+impl ContainerNode {
     /// Creates a node with the access `rw`, at its usual path in the container and under `root` on
     /// the host.
     pub fn new(root: &Path, path: &str) -> Self {
         Self {
             permissions: Some("rw".to_owned()),
-            ..Self::at(under(root, path), path)
+            ..Self::with_host_path(join_root(root, path), path)
         }
     }
 
     /// Creates a node with its two paths only.
-    pub(crate) fn at(host_path: String, path: &str) -> Self {
+    pub(crate) fn with_host_path(host_path: String, path: &str) -> Self {
         Self {
             path: path.to_owned(),
             host_path: (host_path != path).then_some(host_path),
@@ -167,7 +167,7 @@ impl Mount {
 }
 
 /// Returns an absolute path with `root` before it.
-pub fn under(root: &Path, path: &str) -> String {
+pub fn join_root(root: &Path, path: &str) -> String {
     // A root of `/` must not give `//dev`.
     let root = root.to_string_lossy();
     format!("{}{path}", root.trim_end_matches('/'))
@@ -219,7 +219,7 @@ mod tests {
         #[case] root: &str,
         #[case] outside: &str,
     ) {
-        let device = DeviceNode::new(Path::new(root), "/dev/nvidia0");
+        let device = ContainerNode::new(Path::new(root), "/dev/nvidia0");
         assert_eq!(device.path, "/dev/nvidia0");
         assert_eq!(device.outside(), outside);
         assert_eq!(device.permissions.as_deref(), Some("rw"));
@@ -229,7 +229,7 @@ mod tests {
     fn variables_are_a_sorted_list_in_json_and_come_back() {
         let mut edits = ContainerEdits::default();
         for (name, value) in [("A", "x=y"), ("A1", ""), ("B", "2")] {
-            edits.set(name, value);
+            edits.set_variable(name, value);
         }
         let text = serde_json::to_string(&edits).unwrap();
         assert_eq!(text, r#"{"env":["A1=","A=x=y","B=2"]}"#);
@@ -242,10 +242,10 @@ mod tests {
     #[test]
     fn a_variable_that_is_set_stays_when_edits_are_added() {
         let (mut first, mut second) = (ContainerEdits::default(), ContainerEdits::default());
-        first.set("A", "1");
-        second.set("A", "2");
-        second.set("B", "3");
-        first.add(second);
+        first.set_variable("A", "1");
+        second.set_variable("A", "2");
+        second.set_variable("B", "3");
+        first.append_edits(second);
         assert_eq!((&*first.env["A"], &*first.env["B"]), ("1", "3"));
     }
 }

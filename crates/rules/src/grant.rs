@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use config::{Handover, Sharing};
 use model::{Device, Extras, ResourceName};
 
-use crate::{ContainerEdits, Lists};
+use crate::{ContainerEdits, ResolvedLists};
 
 /// Devices of one vendor for one container.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub struct EditRequest<'a> {
     /// Parts that the pool hands over.
     pub handover: &'a Handover,
     /// Strategies by which the container runtime learns of the devices.
-    pub lists: &'a Lists,
+    pub lists: &'a ResolvedLists,
     /// Findings of the vendor's probe beside the devices.
     pub extras: &'a Extras,
 }
@@ -36,12 +36,12 @@ pub struct Grant {
     pub cdi_devices: Vec<String>,
     /// Notes on parts that the container does not get, or gets in another way than the config
     /// demands.
-    pub notes: Vec<Note>,
+    pub notes: Vec<GrantNote>,
 }
 
 /// Note for the operator on the handover of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct GrantNote {
     /// Sentence without a full stop.
     pub text: String,
     /// True if containers miss something that the config demands.
@@ -52,7 +52,7 @@ pub struct Note {
 
 impl EditRequest<'_> {
     /// Lists the paths of the devices' nodes on the host.
-    pub fn nodes(&self) -> impl Iterator<Item = String> {
+    pub fn node_paths(&self) -> impl Iterator<Item = String> {
         let nodes = self.devices.iter().flat_map(|device| &device.nodes);
         nodes.map(|node| node.path.clone())
     }
@@ -63,7 +63,7 @@ impl EditRequest<'_> {
 impl Grant {
     /// Adds the grant for another vendor's devices. A variable that is set already keeps its value,
     /// and a note tells so.
-    pub fn add(&mut self, other: Self) {
+    pub fn add_grant(&mut self, other: Self) {
         let Self {
             edits,
             annotations,
@@ -75,9 +75,9 @@ impl Grant {
         // stays, and a conflict is only logged.
         for (name, value) in edits.env.iter().filter(taken) {
             let text = format!("{name} is set by two vendors; `{value}` is left out");
-            self.notes.push(Note::missing(text));
+            self.notes.push(GrantNote::new_problem(text));
         }
-        self.edits.add(edits);
+        self.edits.append_edits(edits);
         self.annotations.extend(annotations);
         self.cdi_devices.extend(cdi_devices);
         self.notes.extend(notes);
@@ -93,11 +93,11 @@ impl From<ContainerEdits> for Grant {
     }
 }
 
-// === impl Note ===
+// === impl GrantNote ===
 
-impl Note {
+impl GrantNote {
     /// Creates a note without need to act.
-    pub fn info(text: impl Into<String>) -> Self {
+    pub fn new_info(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             problem: false,
@@ -105,7 +105,7 @@ impl Note {
     }
 
     /// Creates a note on something that containers miss.
-    pub fn missing(text: impl Into<String>) -> Self {
+    pub fn new_problem(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             problem: true,
@@ -121,11 +121,11 @@ mod tests {
     fn a_variable_of_two_vendors_is_the_first_ones_and_a_note_says_so() {
         let of = |value: &str| {
             let mut edits = ContainerEdits::default();
-            edits.set("DEVICES", value);
+            edits.set_variable("DEVICES", value);
             Grant::from(edits)
         };
         let mut all = of("0");
-        all.add(of("1"));
+        all.add_grant(of("1"));
         assert_eq!(all.edits.env["DEVICES"], "0");
         assert!(all.notes[0].problem && all.notes[0].text.contains("`1` is left out"));
     }

@@ -15,15 +15,15 @@ mod vendor;
 mod vendors;
 
 pub use self::{
-    division::Standing,
-    edits::{ContainerEdits, DeviceNode, Hook, Mount, under},
-    event::Meaning,
-    grant::{EditRequest, Grant, Note},
-    lists::{Lists, Reason, Runtime, resolve_lists},
-    need::{Missing, Need},
-    nodes::Nodes,
+    division::Eligibility,
+    edits::{ContainerEdits, ContainerNode, Hook, Mount, join_root},
+    event::EventMeaning,
+    grant::{EditRequest, Grant, GrantNote},
+    lists::{CdiSupport, ListReason, ResolvedLists, resolve_lists},
+    need::{MissingRequirement, ResourceNeed},
+    nodes::NodeFacts,
     specs::{KindEdits, NamedEdits, SpecRequest, SpecScope, Specs},
-    table::Table,
+    table::ScoreTable,
     vendor::{PLAIN, Rules, Vendor},
     vendors::Vendors,
 };

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Facts about the way of a CDI name to a container. The default is that nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Runtime {
+pub struct CdiSupport {
     /// True if a CDI spec on the disk has every device that is offered.
     pub cdi_spec: bool,
     /// True if the container runtime is known to take CDI names from the CRI: containerd since 2.0,
@@ -20,17 +20,17 @@ pub struct Runtime {
 
 /// Strategies in force, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lists {
+pub struct ResolvedLists {
     /// Strategies, sorted, each once, never [`ListStrategy::Auto`].
     pub strategies: Vec<ListStrategy>,
     /// Reason for these strategies.
-    pub reason: Reason,
+    pub reason: ListReason,
 }
 
 /// Reason for the strategies in force. Prints as a sentence for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
+pub enum ListReason {
     /// The config names them.
     Configured,
     /// `auto`: no CDI spec with all names is on the disk.
@@ -43,11 +43,11 @@ pub enum Reason {
     Cdi,
 }
 
-// === impl Lists ===
+// === impl ResolvedLists ===
 
-impl Lists {
+impl ResolvedLists {
     /// Returns true if the strategy is in force.
-    pub fn has(&self, strategy: ListStrategy) -> bool {
+    pub fn has_strategy(&self, strategy: ListStrategy) -> bool {
         self.strategies.contains(&strategy)
     }
 
@@ -59,9 +59,9 @@ impl Lists {
     }
 }
 
-// === impl Reason ===
+// === impl ListReason ===
 
-impl fmt::Display for Reason {
+impl fmt::Display for ListReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Configured => "the config names it",
@@ -87,21 +87,21 @@ impl fmt::Display for Reason {
 
 /// Returns the strategies of `handover`, with `auto` replaced by the best one that is known to
 /// work.
-pub fn resolve_lists(handover: &Handover, runtime: Runtime) -> Lists {
+pub fn resolve_lists(handover: &Handover, runtime: CdiSupport) -> ResolvedLists {
     // An unknown CDI name fails the start of a container, and a dropped one leaves it without
     // devices. Variables and device nodes work everywhere, so that `auto` takes CDI only with
     // evidence.
     let auto = handover.lists.contains(&ListStrategy::Auto);
     let (choice, reason) = match runtime {
-        _ if !auto => (None, Reason::Configured),
-        Runtime {
+        _ if !auto => (None, ListReason::Configured),
+        CdiSupport {
             cdi_spec: false, ..
-        } => (Some(ListStrategy::Envvar), Reason::NoSpec),
-        Runtime {
+        } => (Some(ListStrategy::Envvar), ListReason::NoSpec),
+        CdiSupport {
             cdi_devices: false, ..
-        } => (Some(ListStrategy::Envvar), Reason::NoCdi),
-        Runtime { kubelet: false, .. } => (Some(ListStrategy::Envvar), Reason::NoKubelet),
-        _ => (Some(ListStrategy::CdiCri), Reason::Cdi),
+        } => (Some(ListStrategy::Envvar), ListReason::NoCdi),
+        CdiSupport { kubelet: false, .. } => (Some(ListStrategy::Envvar), ListReason::NoKubelet),
+        _ => (Some(ListStrategy::CdiCri), ListReason::Cdi),
     };
     let named = handover.lists.iter().copied();
     let mut strategies: Vec<ListStrategy> = named
@@ -110,7 +110,7 @@ pub fn resolve_lists(handover: &Handover, runtime: Runtime) -> Lists {
         .collect();
     strategies.sort_unstable();
     strategies.dedup();
-    Lists { strategies, reason }
+    ResolvedLists { strategies, reason }
 }
 
 #[cfg(test)]
@@ -119,46 +119,46 @@ mod tests {
     use config::ListStrategy::{Auto, CdiAnnotations, CdiCri, Envvar, VolumeMounts};
     use rstest::rstest;
 
-    const ALL: Runtime = Runtime {
+    const ALL: CdiSupport = CdiSupport {
         cdi_spec: true,
         cdi_devices: true,
         kubelet: true,
     };
-    const NOTHING: Runtime = Runtime {
+    const NOTHING: CdiSupport = CdiSupport {
         cdi_spec: false,
         cdi_devices: false,
         kubelet: false,
     };
-    const NO_SPEC: Runtime = Runtime {
+    const NO_SPEC: CdiSupport = CdiSupport {
         cdi_spec: false,
         ..ALL
     };
-    const NO_RUNTIME: Runtime = Runtime {
+    const NO_RUNTIME: CdiSupport = CdiSupport {
         cdi_devices: false,
         ..ALL
     };
-    const NO_KUBELET: Runtime = Runtime {
+    const NO_KUBELET: CdiSupport = CdiSupport {
         kubelet: false,
         ..ALL
     };
 
     #[rstest]
-    #[case::nothing_known(&[Auto], NOTHING, &[Envvar], Reason::NoSpec)]
-    #[case::no_spec(&[Auto], NO_SPEC, &[Envvar], Reason::NoSpec)]
-    #[case::no_runtime(&[Auto], NO_RUNTIME, &[Envvar], Reason::NoCdi)]
-    #[case::no_kubelet(&[Auto], NO_KUBELET, &[Envvar], Reason::NoKubelet)]
-    #[case::all_known(&[Auto], ALL, &[CdiCri], Reason::Cdi)]
-    #[case::auto_beside_others(&[CdiCri, Auto], NOTHING, &[Envvar, CdiCri], Reason::NoSpec)]
-    #[case::auto_beside_itself(&[Envvar, Auto, Auto], NOTHING, &[Envvar], Reason::NoSpec)]
-    #[case::named(&[Envvar], ALL, &[Envvar], Reason::Configured)]
-    #[case::named_cdi(&[CdiAnnotations], NOTHING, &[CdiAnnotations], Reason::Configured)]
-    #[case::unsorted_twice(&[CdiCri, VolumeMounts, CdiCri], NOTHING, &[VolumeMounts, CdiCri], Reason::Configured)]
-    #[case::none(&[], ALL, &[], Reason::Configured)]
+    #[case::nothing_known(&[Auto], NOTHING, &[Envvar], ListReason::NoSpec)]
+    #[case::no_spec(&[Auto], NO_SPEC, &[Envvar], ListReason::NoSpec)]
+    #[case::no_runtime(&[Auto], NO_RUNTIME, &[Envvar], ListReason::NoCdi)]
+    #[case::no_kubelet(&[Auto], NO_KUBELET, &[Envvar], ListReason::NoKubelet)]
+    #[case::all_known(&[Auto], ALL, &[CdiCri], ListReason::Cdi)]
+    #[case::auto_beside_others(&[CdiCri, Auto], NOTHING, &[Envvar, CdiCri], ListReason::NoSpec)]
+    #[case::auto_beside_itself(&[Envvar, Auto, Auto], NOTHING, &[Envvar], ListReason::NoSpec)]
+    #[case::named(&[Envvar], ALL, &[Envvar], ListReason::Configured)]
+    #[case::named_cdi(&[CdiAnnotations], NOTHING, &[CdiAnnotations], ListReason::Configured)]
+    #[case::unsorted_twice(&[CdiCri, VolumeMounts, CdiCri], NOTHING, &[VolumeMounts, CdiCri], ListReason::Configured)]
+    #[case::none(&[], ALL, &[], ListReason::Configured)]
     fn auto_is_decided_by_what_is_known(
         #[case] lists: &[ListStrategy],
-        #[case] runtime: Runtime,
+        #[case] runtime: CdiSupport,
         #[case] strategies: &[ListStrategy],
-        #[case] reason: Reason,
+        #[case] reason: ListReason,
     ) {
         let handover = Handover {
             lists: lists.to_vec(),
@@ -179,9 +179,9 @@ mod tests {
     #[case(&[CdiAnnotations, CdiCri], true)]
     fn only_cdi_is_when_nothing_else_is(#[case] strategies: &[ListStrategy], #[case] only: bool) {
         let strategies = strategies.to_vec();
-        let lists = Lists {
+        let lists = ResolvedLists {
             strategies,
-            reason: Reason::Configured,
+            reason: ListReason::Configured,
         };
         assert_eq!(lists.only_cdi(), only);
     }

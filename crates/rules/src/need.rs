@@ -5,7 +5,7 @@ use model::{Companions, ResourceName};
 
 /// Resource that this node is to offer.
 #[derive(Clone, Copy, Debug)]
-pub struct Need<'a> {
+pub struct ResourceNeed<'a> {
     /// Name of the resource; absent for the requirements that hold for every resource of the pool.
     pub resource: Option<&'a ResourceName>,
     /// Pool of the resource. With the method `auto` the vendor checks only what its best method
@@ -19,7 +19,7 @@ pub struct Need<'a> {
 
 /// Missing requirement. Units of the resource are listed as Unhealthy until it is met.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingRequirement {
     /// The missing thing and the remedy, for a person.
     pub reason: String,
     /// True if the config requires it, so that `failOnInitError` ends the agent without it.

@@ -80,12 +80,12 @@ pub struct NamedEdits {
 
 impl KindEdits {
     /// Returns the device with this name.
-    pub fn device(&self, name: &str) -> Option<&NamedEdits> {
+    pub fn find_named_edits(&self, name: &str) -> Option<&NamedEdits> {
         self.devices.iter().find(|device| device.name == name)
     }
 
     /// Lists the qualified names of the devices, `vendor/class=name`.
-    pub fn names(&self) -> impl Iterator<Item = String> {
+    pub fn qualified_names(&self) -> impl Iterator<Item = String> {
         let devices = self.devices.iter();
         devices.map(|device| format!("{}={}", self.kind, device.name))
     }

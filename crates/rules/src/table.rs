@@ -1,9 +1,9 @@
-//! Scores of the connections between two cards, as data. Another vendor has another [`Table`], and
+//! Scores of the connections between two cards, as data. Another vendor has another [`ScoreTable`], and
 //! the search stays the same.
 
 /// Scores of the connections between two cards. The score of a pair is the sum of those that apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct ScoreTable {
     /// Both on one board.
     pub board: u32,
     /// One PCIe switch between them.
@@ -24,9 +24,9 @@ pub struct Table {
     pub same_numa: u32,
 }
 
-// === impl Table ===
+// === impl ScoreTable ===
 
-impl Table {
+impl ScoreTable {
     /// Scores for devices of an unknown vendor: any direct link scores more than any way through
     /// the machine.
     pub const PLAIN: Self = Self {

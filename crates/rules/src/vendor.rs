@@ -5,8 +5,8 @@ use config::{Backends, Method, Sharing};
 use model::{Device, Entry, EventCode};
 
 use crate::{
-    ContainerEdits, DeviceNode, EditRequest, Grant, Meaning, Missing, Need, SpecRequest, Specs,
-    Standing, Table, division,
+    ContainerEdits, ContainerNode, EditRequest, Eligibility, EventMeaning, Grant,
+    MissingRequirement, ResourceNeed, ScoreTable, SpecRequest, Specs, division,
 };
 
 /// Name of a vendor, its words for things that every vendor has, and the scores of its links. Data
@@ -26,7 +26,7 @@ pub struct Vendor {
     /// Letters before the number of links in the matrix of `ostler topology`.
     pub link_mark: &'static str,
     /// Scores of the connections between two cards.
-    pub worth: Table,
+    pub worth: ScoreTable,
     /// CDI kinds of the vendor's specs, as `vendor/class`, in the order of the names that a
     /// container gets. Empty if the devices are handed over without CDI.
     pub cdi_kinds: &'static [&'static str],
@@ -53,7 +53,7 @@ pub struct Vendor {
 /// }
 ///
 /// const VENDORS: Vendors = Vendors::new(&[&Crypto]);
-/// assert_eq!(VENDORS.of("crypto").vendor().partition, "partition");
+/// assert_eq!(VENDORS.find_rules("crypto").vendor().partition, "partition");
 /// ```
 pub trait Rules: Sync {
     /// Returns the vendor's name and words.
@@ -61,8 +61,8 @@ pub trait Rules: Sync {
 
     /// Decides for each device if pools may take it. The answers are in the order of `entries`,
     /// which are all devices of the vendor that may be offered. A missing answer counts as
-    /// [`Standing::Offered`].
-    fn divide(&self, entries: &[&Entry], _settings: &Backends) -> Vec<Standing> {
+    /// [`Eligibility::Offered`].
+    fn divide_devices(&self, entries: &[&Entry], _settings: &Backends) -> Vec<Eligibility> {
         entries.iter().map(|entry| division::mixed(entry)).collect()
     }
 
@@ -78,16 +78,16 @@ pub trait Rules: Sync {
     }
 
     /// Returns the first thing that is missing on the node before a resource can be handed out.
-    fn missing(&self, _need: &Need<'_>) -> Option<Missing> {
+    fn find_missing(&self, _need: &ResourceNeed<'_>) -> Option<MissingRequirement> {
         None
     }
 
     /// Returns the edits for a container with devices of this vendor, with annotations and CDI
     /// names for the kubelet. The default hands over the device nodes.
-    fn edits(&self, request: &EditRequest<'_>) -> Grant {
-        let node = |path: String| DeviceNode::new("/".as_ref(), &path);
+    fn edit_container(&self, request: &EditRequest<'_>) -> Grant {
+        let node = |path: String| ContainerNode::new("/".as_ref(), &path);
         Grant::from(ContainerEdits {
-            device_nodes: request.nodes().map(node).collect(),
+            device_nodes: request.node_paths().map(node).collect(),
             ..ContainerEdits::default()
         })
     }
@@ -96,13 +96,13 @@ pub trait Rules: Sync {
     ///
     /// # Errors
     /// The reason why no specs can be made yet. The files on the disk then stay as they are.
-    fn specs(&self, _request: &SpecRequest<'_>) -> Result<Specs, String> {
+    fn make_specs(&self, _request: &SpecRequest<'_>) -> Result<Specs, String> {
         Ok(Specs::default())
     }
 
     /// Returns the meaning of an event for its device; `None` for a code of another vendor. Each
     /// vendor has its own classes of codes.
-    fn event(&self, _code: &EventCode, _settings: &Backends) -> Option<Meaning> {
+    fn interpret_event(&self, _code: &EventCode, _settings: &Backends) -> Option<EventMeaning> {
         None
     }
 
@@ -115,7 +115,7 @@ pub trait Rules: Sync {
 
 /// Rules of devices whose vendor the product does not know.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plain;
+pub(crate) struct PlainRules;
 
 /// Words for devices whose vendor the product does not know.
 pub const PLAIN: Vendor = Vendor {
@@ -125,14 +125,14 @@ pub const PLAIN: Vendor = Vendor {
     link: "link",
     switch: "switch",
     link_mark: "L",
-    worth: Table::PLAIN,
+    worth: ScoreTable::PLAIN,
     cdi_kinds: &[],
     device_variable: None,
 };
 
-// === impl Plain ===
+// === impl PlainRules ===
 
-impl Rules for Plain {
+impl Rules for PlainRules {
     fn vendor(&self) -> &'static Vendor {
         &PLAIN
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Rules, vendor::Plain};
+use crate::{Rules, vendor::PlainRules};
 
 /// Vendors that a program knows, each once. The binary has one such list, with a line for each
 /// vendor.
@@ -19,10 +19,10 @@ impl Vendors {
 
     /// Returns the rules for devices of a vendor; for an unknown one those of a plain device node.
     /// Searches a list of a few names.
-    pub fn of(self, vendor: &str) -> &'static dyn Rules {
+    pub fn find_rules(self, vendor: &str) -> &'static dyn Rules {
         let mut rules = self.0.iter();
         let known = rules.find(|rules| rules.vendor().name == vendor);
-        known.map_or(&Plain, |rules| *rules)
+        known.map_or(&PlainRules, |rules| *rules)
     }
 
     /// Lists the rules of each known vendor.
@@ -30,21 +30,21 @@ impl Vendors {
         self.0.iter().copied()
     }
 
-    fn names(self) -> impl Iterator<Item = &'static str> {
+    fn list_vendor_names(self) -> impl Iterator<Item = &'static str> {
         self.iter().map(|rules| rules.vendor().name)
     }
 }
 
 impl fmt::Debug for Vendors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.names()).finish()
+        f.debug_list().entries(self.list_vendor_names()).finish()
     }
 }
 
 impl PartialEq for Vendors {
     /// Compares the names: a program has one set of rules for each.
     fn eq(&self, other: &Self) -> bool {
-        self.names().eq(other.names())
+        self.list_vendor_names().eq(other.list_vendor_names())
     }
 }
 
@@ -56,7 +56,10 @@ mod tests {
 
     #[test]
     fn a_vendor_that_is_not_known_has_plain_device_nodes() {
-        assert_eq!(Vendors::default().of("acme").vendor(), &crate::PLAIN);
-        assert_eq!(format!("{:?}", Vendors::new(&[&Plain])), "[\"\"]");
+        assert_eq!(
+            Vendors::default().find_rules("acme").vendor(),
+            &crate::PLAIN
+        );
+        assert_eq!(format!("{:?}", Vendors::new(&[&PlainRules])), "[\"\"]");
     }
 }

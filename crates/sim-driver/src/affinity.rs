@@ -3,8 +3,8 @@
 use std::ffi::{c_uint, c_ulong};
 
 use super::{
-    call::Unit,
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
+    call::CalledDevice,
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult},
     nvml,
     wire::Out,
 };
@@ -14,15 +14,15 @@ nvml! {
     device nvmlDeviceGetNumaNodeId: (node: Out<c_uint>) |unit|
         node.set(unit.gpu.memory_numa.ok_or(NOT_SUPPORTED)?);
     device nvmlDeviceGetMemoryAffinity: (words: c_uint, set: Out<c_ulong>, scope: c_uint) |unit| {
-        check(scope)?;
+        check_scope(scope)?;
         let node = unit.gpu.numa.ok_or(NOT_SUPPORTED)?;
-        fill(words, &set, std::iter::once(node))
+        fill_mask(words, &set, std::iter::once(node))
     };
     device nvmlDeviceGetCpuAffinity: (words: c_uint, set: Out<c_ulong>) |unit|
-        fill(words, &set, cpus(unit));
+        fill_mask(words, &set, near_cpus(unit));
     device nvmlDeviceGetCpuAffinityWithinScope: (words: c_uint, set: Out<c_ulong>, scope: c_uint) |unit| {
-        check(scope)?;
-        fill(words, &set, cpus(unit))
+        check_scope(scope)?;
+        fill_mask(words, &set, near_cpus(unit))
     };
     // The simulated machine has other CPUs than the real one. These calls change nothing, so that a
     // thread that binds itself to a card's CPUs stays where it is.
@@ -30,13 +30,13 @@ nvml! {
 }
 
 /// Fails unless the scope is a NUMA node or a socket. On the simulated machine both are the same.
-fn check(scope: c_uint) -> Answer {
+fn check_scope(scope: c_uint) -> NvmlResult {
     (scope <= 1).then_some(()).ok_or(INVALID_ARGUMENT)
 }
 
 /// CPUs of the card's NUMA node.
-pub(super) fn cpus(unit: &Unit<'_>) -> impl Iterator<Item = c_uint> + use<> {
-    let list = unit.state.cpus(unit.gpu.numa);
+pub(super) fn near_cpus(unit: &CalledDevice<'_>) -> impl Iterator<Item = c_uint> + use<> {
+    let list = unit.state.cpus_near(unit.gpu.numa);
     let ranges: Vec<_> = list.split(',').filter_map(range).collect();
     ranges.into_iter().flatten()
 }
@@ -53,7 +53,7 @@ fn range(text: &str) -> Option<std::ops::RangeInclusive<c_uint>> {
 
 /// Sets the bits of a mask of `words` words, which is the caller's room. Bits beyond it are
 /// dropped.
-fn fill(words: c_uint, set: &Out<c_ulong>, bits: impl Iterator<Item = c_uint>) -> Answer {
+fn fill_mask(words: c_uint, set: &Out<c_ulong>, bits: impl Iterator<Item = c_uint>) -> NvmlResult {
     if words == 0 {
         return Err(INVALID_ARGUMENT);
     }

@@ -7,10 +7,10 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{
-    call::{self, Unit},
-    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
-    engine::now,
-    memory::small,
+    call::{self, CalledDevice},
+    code::{INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, NvmlResult},
+    engine::now_micros,
+    memory::to_counter,
     nvml,
     wire::{Maybe, Out, chars, mark_of},
 };
@@ -27,9 +27,9 @@ const STATES: [c_uint; 2] = [0, 8];
 
 nvml! {
     device nvmlDeviceGetClockInfo: (kind: c_uint, value: Out<c_uint>) |unit|
-        value.set(clock(unit, kind)?);
+        value.set(current_clock(unit, kind)?);
     device nvmlDeviceGetClock: (kind: c_uint, id: c_uint, value: Out<c_uint>) |unit| match id {
-        0 => value.set(clock(unit, kind)?),
+        0 => value.set(current_clock(unit, kind)?),
         1 => value.set(application(unit, kind)?),
         2 | 3 => value.set(max_clock(unit, kind)?),
         _ => Err(INVALID_ARGUMENT),
@@ -39,38 +39,38 @@ nvml! {
     device nvmlDeviceGetApplicationsClock: (kind: c_uint, value: Out<c_uint>) |unit|
         value.set(application(unit, kind)?);
     device nvmlDeviceSetApplicationsClocks: (memory: c_uint, graphics: c_uint) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         let known = memory_clocks(unit).contains(&memory) && graphics_clocks(unit).any(|clock| clock == graphics);
         known.then_some(()).ok_or(INVALID_ARGUMENT)?;
-        call::change(unit, |gpu, _| { gpu.settings.application_clocks = Some((memory, graphics)); Ok(()) })
+        call::change_card(unit, |gpu, _| { gpu.settings.application_clocks = Some((memory, graphics)); Ok(()) })
     };
     device nvmlDeviceResetApplicationsClocks: () |unit| {
-        unit.whole()?;
-        call::change(unit, |gpu, _| { gpu.settings.application_clocks = None; Ok(()) })
+        unit.require_card()?;
+        call::change_card(unit, |gpu, _| { gpu.settings.application_clocks = None; Ok(()) })
     };
     device nvmlDeviceGetSupportedMemoryClocks: (count: Out<c_uint>, clocks: Maybe<c_uint>) |unit| {
-        unit.whole()?;
-        clocks.list(&count, &memory_clocks(unit))
+        unit.require_card()?;
+        clocks.write_list(&count, &memory_clocks(unit))
     };
     device nvmlDeviceGetSupportedGraphicsClocks: (memory: c_uint, count: Out<c_uint>, clocks: Maybe<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         memory_clocks(unit).contains(&memory).then_some(()).ok_or(NOT_FOUND)?;
-        clocks.list(&count, &graphics_clocks(unit).collect::<Vec<_>>())
+        clocks.write_list(&count, &graphics_clocks(unit).collect::<Vec<_>>())
     };
     device nvmlDeviceGetCurrentClocksEventReasons, nvmlDeviceGetCurrentClocksThrottleReasons: (reasons: Out<c_ulonglong>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         reasons.set(unit.gpu.sensors.clock_reasons)
     };
     device nvmlDeviceGetSupportedClocksEventReasons, nvmlDeviceGetSupportedClocksThrottleReasons: (reasons: Out<c_ulonglong>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         reasons.set(REASONS)
     };
     device nvmlDeviceGetPerformanceState, nvmlDeviceGetPowerState: (state: Out<c_uint>) |unit| {
-        unit.whole()?;
-        state.set(small(unit.gpu.sensors.performance_state))
+        unit.require_card()?;
+        state.set(to_counter(unit.gpu.sensors.performance_state))
     };
     device nvmlDeviceGetSupportedPerformanceStates: (states: Out<c_uint>, size: c_uint) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         let room = usize::try_from(size).map_err(|_| INVALID_ARGUMENT)? / size_of::<c_uint>();
         if room < STATES.len() {
             return Err(super::code::INSUFFICIENT_SIZE);
@@ -87,43 +87,43 @@ nvml! {
         max.set(if state == 0 { top } else { low })
     };
     device nvmlDeviceGetAdaptiveClockInfoStatus: (status: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         status.set(1)
     };
     device nvmlDeviceGetViolationStatus: (policy: c_uint, times: Out<nvmlViolationTime_t>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         if !matches!(policy, 0..=5 | 10 | 11) {
             return Err(INVALID_ARGUMENT);
         }
-        times.set(nvmlViolationTime_t { referenceTime: now(), violationTime: 0 })
+        times.set(nvmlViolationTime_t { referenceTime: now_micros(), violationTime: 0 })
     };
     device nvmlDeviceGetCurrentClockFreqs: (text: Out<nvmlDeviceCurrentClockFreqs_v1_t>) |unit| {
-        text.check(1)?;
-        let (sm, memory) = (clock(unit, 1)?, clock(unit, 2)?);
+        text.check_version(1)?;
+        let (sm, memory) = (current_clock(unit, 1)?, current_clock(unit, 2)?);
         let str_ = chars(&format!("perf={}, nvclock={sm}, memclock={memory}", unit.gpu.sensors.performance_state));
         text.set(nvmlDeviceCurrentClockFreqs_v1_t { version: mark_of::<nvmlDeviceCurrentClockFreqs_v1_t>(1), str_ })
     };
     device nvmlDeviceGetPerformanceModes: (text: Out<nvmlDevicePerfModes_v1_t>) |unit| {
-        text.check(1)?;
+        text.check_version(1)?;
         let (sm, memory) = (max_clock(unit, 1)?, max_clock(unit, 2)?);
         let str_ = chars(&format!("perf=0, nvclock=210, nvclockmin=210, nvclockmax={sm}, memclock={memory}"));
         text.set(nvmlDevicePerfModes_v1_t { version: mark_of::<nvmlDevicePerfModes_v1_t>(1), str_ })
     };
 }
 
-fn clock(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
-    unit.whole()?;
-    let sm = small(unit.gpu.sensors.clock_sm);
+fn current_clock(unit: &CalledDevice<'_>, kind: c_uint) -> NvmlResult<c_uint> {
+    unit.require_card()?;
+    let sm = to_counter(unit.gpu.sensors.clock_sm);
     match kind {
         0 | 1 => Ok(sm),
-        2 => Ok(small(unit.gpu.sensors.clock_memory)),
+        2 => Ok(to_counter(unit.gpu.sensors.clock_memory)),
         3 => Ok(unit.model.clocks.video.min(sm)),
         _ => Err(INVALID_ARGUMENT),
     }
 }
 
-fn max_clock(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
-    unit.whole()?;
+fn max_clock(unit: &CalledDevice<'_>, kind: c_uint) -> NvmlResult<c_uint> {
+    unit.require_card()?;
     match kind {
         0 | 1 => Ok(unit.model.clocks.sm),
         2 => Ok(unit.model.clocks.memory),
@@ -133,7 +133,7 @@ fn max_clock(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
 }
 
 /// Application clock of a kind: as set, or the highest.
-fn application(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
+fn application(unit: &CalledDevice<'_>, kind: c_uint) -> NvmlResult<c_uint> {
     let default = max_clock(unit, kind)?;
     let Some((memory, graphics)) = unit.gpu.settings.application_clocks else {
         return Ok(default);
@@ -146,17 +146,17 @@ fn application(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
 }
 
 /// Memory clocks, highest first: the highest, and the idle one if it differs.
-fn memory_clocks(unit: &Unit<'_>) -> Vec<c_uint> {
+fn memory_clocks(unit: &CalledDevice<'_>) -> Vec<c_uint> {
     let mut clocks = vec![
         unit.model.clocks.memory,
-        small(unit.model.idle.clock_memory),
+        to_counter(unit.model.idle.clock_memory),
     ];
     clocks.dedup();
     clocks
 }
 
 /// Graphics clocks, highest first.
-fn graphics_clocks(unit: &Unit<'_>) -> impl Iterator<Item = c_uint> + use<> {
+fn graphics_clocks(unit: &CalledDevice<'_>) -> impl Iterator<Item = c_uint> + use<> {
     // A hand-written state may have any number. No card has more steps than this.
     let top = unit.model.clocks.sm.min(10_000);
     (0..).map_while(move |step: u32| {

@@ -3,7 +3,7 @@
 use nvml_wrapper_sys::bindings as sys;
 
 /// Result of an NVML function. Values go through out parameters, so success has no value.
-pub(super) type Answer<T = ()> = Result<T, sys::nvmlReturn_t>;
+pub(super) type NvmlResult<T = ()> = Result<T, sys::nvmlReturn_t>;
 
 pub(super) const SUCCESS: u32 = sys::nvmlReturn_enum_NVML_SUCCESS;
 pub(super) const UNINITIALIZED: u32 = sys::nvmlReturn_enum_NVML_ERROR_UNINITIALIZED;

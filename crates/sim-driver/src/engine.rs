@@ -12,9 +12,9 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{
-    call::Unit,
-    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, VERSION_MISMATCH},
-    memory::small,
+    call::CalledDevice,
+    code::{INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, NvmlResult, VERSION_MISMATCH},
+    memory::to_counter,
     nvml,
     wire::{Maybe, Out},
 };
@@ -29,20 +29,20 @@ nvml! {
         undivided(unit)?;
         let sensors = &unit.gpu.sensors;
         value.set(nvmlUtilization_t {
-            gpu: small(sensors.utilization),
-            memory: small(sensors.memory_utilization),
+            gpu: to_counter(sensors.utilization),
+            memory: to_counter(sensors.memory_utilization),
         })
     };
     device nvmlDeviceGetEncoderUtilization: (value: Out<c_uint>, period: Out<c_uint>) |unit|
-        busy(unit, unit.gpu.sensors.encoder_utilization, &value, &period);
+        set_busy(unit, unit.gpu.sensors.encoder_utilization, &value, &period);
     device nvmlDeviceGetDecoderUtilization: (value: Out<c_uint>, period: Out<c_uint>) |unit|
-        busy(unit, unit.gpu.sensors.decoder_utilization, &value, &period);
+        set_busy(unit, unit.gpu.sensors.decoder_utilization, &value, &period);
     device nvmlDeviceGetJpgUtilization, nvmlDeviceGetOfaUtilization: (value: Out<c_uint>, period: Out<c_uint>) |unit| {
         (unit.model.architecture >= NEW_ENGINES).then_some(()).ok_or(NOT_SUPPORTED)?;
-        busy(unit, 0, &value, &period)
+        set_busy(unit, 0, &value, &period)
     };
     device nvmlDeviceGetEncoderCapacity: (kind: c_uint, capacity: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         match kind {
             0 | 1 => capacity.set(100),
             2 => Err(NOT_SUPPORTED),
@@ -50,21 +50,21 @@ nvml! {
         }
     };
     device nvmlDeviceGetEncoderStats: (sessions: Out<c_uint>, rate: Out<c_uint>, latency: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         sessions.set(0)?;
         rate.set(0)?;
         latency.set(0)
     };
     device nvmlDeviceGetEncoderSessions: (count: Out<c_uint>, _sessions: Maybe<nvmlEncoderSessionInfo_t>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         count.set(0)
     };
     device nvmlDeviceGetFBCStats: (stats: Out<nvmlFBCStats_t>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         stats.set(nvmlFBCStats_t { sessionsCount: 0, averageFPS: 0, averageLatency: 0 })
     };
     device nvmlDeviceGetFBCSessions: (count: Out<c_uint>, _sessions: Maybe<nvmlFBCSessionInfo_t>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         count.set(0)
     };
     device nvmlDeviceGetDynamicPstatesInfo: (info: Out<nvmlGpuDynamicPstatesInfo_t>) |unit| {
@@ -72,14 +72,14 @@ nvml! {
         let mut utilization = [Busy { bIsPresent: 0, percentage: 0, incThreshold: 0, decThreshold: 0 }; 8];
         let sensors = &unit.gpu.sensors;
         for (domain, value) in utilization.iter_mut().zip([sensors.utilization, sensors.memory_utilization]) {
-            *domain = Busy { bIsPresent: 1, percentage: small(value), incThreshold: 0, decThreshold: 0 };
+            *domain = Busy { bIsPresent: 1, percentage: to_counter(value), incThreshold: 0, decThreshold: 0 };
         }
         info.set(nvmlGpuDynamicPstatesInfo_t { flags: 1, utilization })
     };
     // Simulated cards have no GPM metrics. The version of this structure is a plain number without
     // its size.
     device nvmlGpmQueryDeviceSupport: (support: Out<nvmlGpmSupport_t>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         (support.get()?.version == 1).then_some(()).ok_or(VERSION_MISMATCH)?;
         support.set(nvmlGpmSupport_t { version: 1, isSupportedDevice: 0 })
     };
@@ -91,28 +91,33 @@ nvml! {
         samples: Maybe<nvmlSample_t>,
     ) |unit| {
         let value = sampled(unit, kind)?;
-        let now = now();
+        let now = now_micros();
         (now > since).then_some(()).ok_or(NOT_FOUND)?;
         value_type.set(UNSIGNED)?;
         // The driver keeps a buffer of samples; the simulation samples at the call.
-        let sample = nvmlSample_t { timeStamp: now, sampleValue: nvmlValue_t { uiVal: small(value) } };
+        let sample = nvmlSample_t { timeStamp: now, sampleValue: nvmlValue_t { uiVal: to_counter(value) } };
         samples.count_or_list(&count, &[sample])
     };
 }
 
 /// Fails with MIG mode on: NVML then has utilisation neither for the card nor for a MIG device.
-pub(super) fn undivided(unit: &Unit<'_>) -> Answer {
+pub(super) fn undivided(unit: &CalledDevice<'_>) -> NvmlResult {
     let whole = !unit.gpu.mig_enabled && unit.mig.is_none();
     whole.then_some(()).ok_or(NOT_SUPPORTED)
 }
 
-fn busy(unit: &Unit<'_>, percent: u64, value: &Out<c_uint>, period: &Out<c_uint>) -> Answer {
+fn set_busy(
+    unit: &CalledDevice<'_>,
+    percent: u64,
+    value: &Out<c_uint>,
+    period: &Out<c_uint>,
+) -> NvmlResult {
     undivided(unit)?;
-    value.set(small(percent))?;
+    value.set(to_counter(percent))?;
     period.set(PERIOD)
 }
 
-fn sampled(unit: &Unit<'_>, kind: c_uint) -> Answer<u64> {
+fn sampled(unit: &CalledDevice<'_>, kind: c_uint) -> NvmlResult<u64> {
     undivided(unit)?;
     let sensors = &unit.gpu.sensors;
     match kind {
@@ -130,7 +135,7 @@ fn sampled(unit: &Unit<'_>, kind: c_uint) -> Answer<u64> {
 }
 
 /// Microseconds since 1970, as in the driver's samples.
-pub(super) fn now() -> c_ulonglong {
+pub(super) fn now_micros() -> c_ulonglong {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         c_ulonglong::try_from(since.as_micros()).unwrap_or(0)

@@ -8,13 +8,13 @@ use std::{
 };
 
 use nvml_wrapper_sys::bindings::nvmlEventData_t;
-use sim_node::{state::Event, store};
+use sim_node::{state::NodeEvent, store};
 
 use super::{
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, TIMEOUT, UNKNOWN},
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult, TIMEOUT, UNKNOWN},
     nvml,
-    session::{self, Key},
-    watch::{Deadline, Watch},
+    session::{self, HandleKey},
+    watch::{FolderWatch, WaitDeadline},
     wire::{Handle, Out},
 };
 
@@ -28,14 +28,14 @@ const CHUNK: u64 = 64 << 10;
 
 /// An event set.
 #[derive(Debug, Default)]
-pub(super) struct Set {
+pub(super) struct NvmlEventSet {
     cursor: u64,
-    wanted: BTreeMap<String, Wanted>,
+    wanted: BTreeMap<String, WantedEvents>,
 }
 
 /// Events of one card that a set is registered for.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct WantedEvents {
     kinds: u64,
     since: u64,
 }
@@ -51,40 +51,40 @@ pub(crate) struct ShortEvent {
 
 nvml! {
     system nvmlEventSetCreate: (out: Out<Handle>) |_state| {
-        let set = Set { cursor: written(), wanted: BTreeMap::new() };
-        out.set(session::with(|session| {
+        let set = NvmlEventSet { cursor: written(), wanted: BTreeMap::new() };
+        out.set(session::with_session(|session| {
             let number = session.next_set;
             session.next_set = number.wrapping_add(1);
             session.sets.insert(number, Arc::new(Mutex::new(set)));
-            session.handle(Key::Set(number))
+            session.handle_of(HandleKey::Set(number))
         }))
     };
-    system nvmlEventSetFree: (set: Handle) |_state| session::with(|session| {
-        let Key::Set(number) = *session.key(set)? else {
+    system nvmlEventSetFree: (set: Handle) |_state| session::with_session(|session| {
+        let HandleKey::Set(number) = *session.find_key(set)? else {
             return Err(INVALID_ARGUMENT);
         };
         session.sets.remove(&number).map(|_| ()).ok_or(INVALID_ARGUMENT)
     });
     device nvmlDeviceGetSupportedEventTypes: (kinds: Out<c_ulonglong>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         kinds.set(SUPPORTED)
     };
     device nvmlDeviceRegisterEvents: (kinds: c_ulonglong, set: Handle) |unit| {
-        let set = find(set)?;
-        unit.whole()?;
+        let set = find_set(set)?;
+        unit.require_card()?;
         if kinds & !SUPPORTED != 0 {
             return Err(NOT_SUPPORTED);
         }
         let mut set = set.lock().unwrap_or_else(PoisonError::into_inner);
         let since = written();
         let wanted = set.wanted.entry(unit.gpu.uuid.clone());
-        wanted.or_insert(Wanted { kinds: 0, since }).kinds |= kinds;
+        wanted.or_insert(WantedEvents { kinds: 0, since }).kinds |= kinds;
         Ok(())
     };
     system nvmlEventSetWait_v2: (set: Handle, data: Out<nvmlEventData_t>, millis: c_uint) |_state| {
-        let event = wait(set, millis)?;
+        let event = wait_event(set, millis)?;
         data.set(nvmlEventData_t {
-            device: std::ptr::without_provenance_mut(card(&event).0),
+            device: std::ptr::without_provenance_mut(event_card(&event).0),
             eventType: event.kind,
             eventData: event.data,
             gpuInstanceId: event.gi.unwrap_or(WHOLE),
@@ -92,52 +92,55 @@ nvml! {
         })
     };
     system nvmlEventSetWait: (set: Handle, data: Out<ShortEvent>, millis: c_uint) |_state| {
-        let event = wait(set, millis)?;
-        data.set(ShortEvent { device: card(&event), kind: event.kind, data: event.data })
+        let event = wait_event(set, millis)?;
+        data.set(ShortEvent { device: event_card(&event), kind: event.kind, data: event.data })
     };
 }
 
 /// Waits for the next event that the set is registered for.
-fn wait(set: Handle, millis: c_uint) -> Answer<Event> {
-    let set = find(set)?;
+fn wait_event(set: Handle, millis: c_uint) -> NvmlResult<NodeEvent> {
+    let set = find_set(set)?;
     // The watch is made before the first look, so that no event is missed in between.
-    let watch = Watch::new(session::folder());
-    let deadline = Deadline::after(Some(u64::from(millis)));
+    let watch = FolderWatch::new(session::node_folder());
+    let deadline = WaitDeadline::after(Some(u64::from(millis)));
     loop {
-        let next = set.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = set
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next_event();
         match next {
             Ok(Some(event)) => return Ok(event),
             Ok(None) if deadline.over() => return Err(TIMEOUT),
-            Ok(None) => watch.wait(deadline),
+            Ok(None) => watch.wait_change(deadline),
             Err(_) => return Err(UNKNOWN),
         }
     }
 }
 
-fn find(set: Handle) -> Answer<Arc<Mutex<Set>>> {
-    session::with(|session| {
-        let Key::Set(number) = session.key(set)? else {
+fn find_set(set: Handle) -> NvmlResult<Arc<Mutex<NvmlEventSet>>> {
+    session::with_session(|session| {
+        let HandleKey::Set(number) = session.find_key(set)? else {
             return Err(INVALID_ARGUMENT);
         };
         session.sets.get(number).cloned().ok_or(INVALID_ARGUMENT)
     })
 }
 
-fn card(event: &Event) -> Handle {
-    session::with(|session| session.handle(Key::Device(event.gpu.clone())))
+fn event_card(event: &NodeEvent) -> Handle {
+    session::with_session(|session| session.handle_of(HandleKey::Device(event.gpu.clone())))
 }
 
 /// Current length of the event file.
 fn written() -> u64 {
-    fs_err::metadata(session::folder().join(store::EVENTS)).map_or(0, |meta| meta.len())
+    fs_err::metadata(session::node_folder().join(store::EVENTS)).map_or(0, |meta| meta.len())
 }
 
-// === impl Set ===
+// === impl NvmlEventSet ===
 
-impl Set {
+impl NvmlEventSet {
     /// Reads the next event that the set is registered for; `None` if it is not written yet.
-    fn next(&mut self) -> io::Result<Option<Event>> {
-        let path = session::folder().join(store::EVENTS);
+    fn next_event(&mut self) -> io::Result<Option<NodeEvent>> {
+        let path = session::node_folder().join(store::EVENTS);
         let mut file = match fs_err::File::open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -156,7 +159,7 @@ impl Set {
                 None if full => self.cursor += CHUNK,
                 None => return Ok(None),
                 Some(_) => {
-                    if let Some(event) = self.scan(&bytes) {
+                    if let Some(event) = self.scan_lines(&bytes) {
                         return Ok(Some(event));
                     }
                 }
@@ -166,14 +169,14 @@ impl Set {
 
     /// Scans whole lines for the first event that the set is registered for. Lines that are not
     /// events are skipped.
-    fn scan(&mut self, bytes: &[u8]) -> Option<Event> {
+    fn scan_lines(&mut self, bytes: &[u8]) -> Option<NodeEvent> {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if !line.ends_with(b"\n") {
                 break;
             }
             let at = self.cursor;
             self.cursor += line.len() as u64;
-            if let Ok(event) = serde_json::from_slice::<Event>(line)
+            if let Ok(event) = serde_json::from_slice::<NodeEvent>(line)
                 && let Some(wanted) = self.wanted.get(&event.gpu)
                 && wanted.kinds & event.kind != 0
                 && wanted.since <= at

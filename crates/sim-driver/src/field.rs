@@ -9,9 +9,9 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{
-    call::Unit,
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS},
-    engine::now,
+    call::CalledDevice,
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult, SUCCESS},
+    engine::now_micros,
     link, nvml, power,
     setting::corrects,
     wire::Out,
@@ -30,12 +30,12 @@ nvml! {
     device nvmlDeviceGetFieldValues: (count: c_int, values: Out<nvmlFieldValue_t>) |unit| {
         for index in 0..checked(count)? {
             let asked = values.get_at(index)?;
-            values.set_at(index, fill(unit, asked))?;
+            values.set_at(index, fill_field(unit, asked))?;
         }
         Ok(())
     };
     device nvmlDeviceClearFieldValues: (count: c_int, values: Out<nvmlFieldValue_t>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         for index in 0..checked(count)? {
             let mut asked = values.get_at(index)?;
             // Only link counters can be cleared. They are always zero here.
@@ -47,7 +47,7 @@ nvml! {
     };
 }
 
-fn checked(count: c_int) -> Answer<usize> {
+fn checked(count: c_int) -> NvmlResult<usize> {
     let count = usize::try_from(count).map_err(|_| INVALID_ARGUMENT)?;
     if count == 0 || count > MAX_FIELDS {
         return Err(INVALID_ARGUMENT);
@@ -55,13 +55,13 @@ fn checked(count: c_int) -> Answer<usize> {
     Ok(count)
 }
 
-fn fill(unit: &Unit<'_>, mut field: nvmlFieldValue_t) -> nvmlFieldValue_t {
+fn fill_field(unit: &CalledDevice<'_>, mut field: nvmlFieldValue_t) -> nvmlFieldValue_t {
     field.latencyUsec = 0;
-    field.timestamp = i64::try_from(now()).unwrap_or(0);
-    match value(unit, field.fieldId, field.scopeId) {
+    field.timestamp = i64::try_from(now_micros()).unwrap_or(0);
+    match field_value(unit, field.fieldId, field.scopeId) {
         Ok(value) => {
             field.nvmlReturn = SUCCESS;
-            field.valueType = kind(field.fieldId);
+            field.valueType = value_type(field.fieldId);
             // A small value reads the same from both members on a little-endian machine.
             field.value = nvmlValue_t { ullVal: value };
         }
@@ -71,7 +71,7 @@ fn fill(unit: &Unit<'_>, mut field: nvmlFieldValue_t) -> nvmlFieldValue_t {
 }
 
 /// Value type of a field: counters are 64 bits wide, all others 32.
-fn kind(field: c_uint) -> c_uint {
+fn value_type(field: c_uint) -> c_uint {
     match field {
         3..=30 | 32..=83 | 96..=131 | 138..=141 | 148..=163 | 191 | 197 | 198 | 201..=222 => {
             LONG_LONG
@@ -80,9 +80,9 @@ fn kind(field: c_uint) -> c_uint {
     }
 }
 
-fn value(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Answer<u64> {
-    unit.whole()?;
-    let places = [errors, rows, links, limits, bus];
+fn field_value(unit: &CalledDevice<'_>, field: c_uint, scope: c_uint) -> NvmlResult<u64> {
+    unit.require_card()?;
+    let places = [ecc_field, remap_field, link_field, limit_field, bus];
     for place in places {
         if let Some(answer) = place(unit, field, scope) {
             return answer;
@@ -92,7 +92,7 @@ fn value(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Answer<u64> {
 }
 
 /// ECC errors. All of them are in device memory; the other locations have none.
-fn errors(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
+fn ecc_field(unit: &CalledDevice<'_>, field: c_uint, _scope: c_uint) -> Option<NvmlResult<u64>> {
     let sensors = &unit.gpu.sensors;
     let value = match field {
         id::NVML_FI_DEV_ECC_CURRENT => 1,
@@ -116,7 +116,7 @@ fn errors(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>>
 }
 
 /// Row remapping, page retirement, and the pending recovery action.
-fn rows(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
+fn remap_field(unit: &CalledDevice<'_>, field: c_uint, _scope: c_uint) -> Option<NvmlResult<u64>> {
     let sensors = &unit.gpu.sensors;
     let pending = sensors.remap_pending != 0 || sensors.retired_pending != 0;
     Some(Ok(match field {
@@ -142,12 +142,12 @@ fn rows(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
 }
 
 /// NVLinks. For some fields the scope is the link.
-fn links(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Option<Answer<u64>> {
+fn link_field(unit: &CalledDevice<'_>, field: c_uint, scope: c_uint) -> Option<NvmlResult<u64>> {
     let links = &unit.gpu.links;
     let speed = usize::try_from(unit.model.nvlink_version).ok();
     let speed = speed.and_then(|version| SPEEDS.get(version)).copied();
     let one = |link: c_uint, up: u64| {
-        let found = link::find(unit, link)?;
+        let found = link::find_link(unit, link)?;
         Ok(if found.active { up } else { 0 })
     };
     Some(match field {
@@ -176,7 +176,7 @@ fn links(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Option<Answer<u64>> {
 }
 
 /// Power, temperature, and the time that they have limited clocks.
-fn limits(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
+fn limit_field(unit: &CalledDevice<'_>, field: c_uint, _scope: c_uint) -> Option<NvmlResult<u64>> {
     let (sensors, limits) = (&unit.gpu.sensors, unit.model.thresholds);
     let below = |limit: u32| Ok(u64::from(limits.shutdown.saturating_sub(limit)));
     Some(match field {
@@ -184,7 +184,7 @@ fn limits(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>>
         id::NVML_FI_DEV_MEMORY_TEMP if sensors.memory_temperature == 0 => Err(NOT_SUPPORTED),
         id::NVML_FI_DEV_MEMORY_TEMP => Ok(sensors.memory_temperature),
         id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION | id::NVML_FI_DEV_ENERGY => {
-            Ok(unit.gpu.energy(unit.model))
+            Ok(unit.gpu.energy_millijoules(unit.model))
         }
         id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => Ok(sensors.power),
         id::NVML_FI_DEV_POWER_MIN_LIMIT => Ok(u64::from(unit.model.power.min) * 1000),
@@ -192,7 +192,7 @@ fn limits(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>>
             Ok(u64::from(unit.model.power.max) * 1000)
         }
         id::NVML_FI_DEV_POWER_CURRENT_LIMIT | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => {
-            Ok(u64::from(power::limit(unit)))
+            Ok(u64::from(power::power_limit(unit)))
         }
         id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => Ok(0),
         id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => below(limits.slowdown),
@@ -202,7 +202,7 @@ fn limits(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>>
 }
 
 /// PCIe counters and capabilities of the card.
-fn bus(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
+fn bus(unit: &CalledDevice<'_>, field: c_uint, _scope: c_uint) -> Option<NvmlResult<u64>> {
     Some(match field {
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => Ok(unit.gpu.sensors.pcie_replays),
         id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER => Ok(0),

@@ -10,10 +10,10 @@ use nvml_wrapper_sys::bindings::{
 use sim_node::state::NvLink;
 
 use super::{
-    call::Unit,
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, VERSION_MISMATCH},
-    identity::{ShortPci, bare, short},
-    memory::small,
+    call::CalledDevice,
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult, VERSION_MISMATCH},
+    identity::{ShortPci, bare, short_pci_info},
+    memory::to_counter,
     nvml,
     wire::{Out, mark_of},
 };
@@ -25,13 +25,13 @@ const NO_COUNTERS: u32 = 7;
 
 nvml! {
     device nvmlDeviceGetNvLinkState: (link: c_uint, active: Out<c_uint>) |unit|
-        active.set(c_uint::from(find(unit, link)?.active));
+        active.set(c_uint::from(find_link(unit, link)?.active));
     device nvmlDeviceGetNvLinkVersion: (link: c_uint, version: Out<c_uint>) |unit| {
-        find(unit, link)?;
+        find_link(unit, link)?;
         version.set(unit.model.nvlink_version)
     };
     device nvmlDeviceGetNvLinkCapability: (link: c_uint, capability: c_uint, able: Out<c_uint>) |unit| {
-        let link = find(unit, link)?;
+        let link = find_link(unit, link)?;
         match capability {
             // Peer-to-peer access, atomics, and validity of the link.
             0 | 2 | 5 => able.set(c_uint::from(link.active)),
@@ -42,69 +42,69 @@ nvml! {
     device nvmlDeviceGetNvLinkRemotePciInfo_v2: (link: c_uint, info: Out<nvmlPciInfo_t>) |unit|
         info.set(bare(up(unit, link)?.remote));
     device nvmlDeviceGetNvLinkRemotePciInfo: (link: c_uint, info: Out<ShortPci>) |unit|
-        info.set(short(&bare(up(unit, link)?.remote)));
+        info.set(short_pci_info(&bare(up(unit, link)?.remote)));
     device nvmlDeviceGetNvLinkRemoteDeviceType: (link: c_uint, kind: Out<c_uint>) |unit|
         kind.set(if up(unit, link)?.switch { 2 } else { 0 });
     device nvmlDeviceGetNvLinkErrorCounter: (link: c_uint, counter: c_uint, value: Out<u64>) |unit| {
-        find(unit, link)?;
+        find_link(unit, link)?;
         if counter > 4 {
             return Err(INVALID_ARGUMENT);
         }
         // All errors count as replays of the first link.
         value.set(if (link, counter) == (0, 0) { unit.gpu.sensors.nvlink_errors } else { 0 })
     };
-    device nvmlDeviceResetNvLinkErrorCounters: (link: c_uint) |unit| find(unit, link).map(|_| ());
+    device nvmlDeviceResetNvLinkErrorCounters: (link: c_uint) |unit| find_link(unit, link).map(|_| ());
     device nvmlDeviceGetNvLinkUtilizationCounter: (link: c_uint, counter: c_uint, received: Out<u64>, sent: Out<u64>) |unit| {
-        counted(unit, link, counter)?;
+        require_counter(unit, link, counter)?;
         received.set(0)?;
         sent.set(0)
     };
     device nvmlDeviceGetNvLinkUtilizationControl: (link: c_uint, counter: c_uint, control: Out<nvmlNvLinkUtilizationControl_t>) |unit| {
-        counted(unit, link, counter)?;
+        require_counter(unit, link, counter)?;
         // Unit: bytes; filter: all packets.
         control.set(nvmlNvLinkUtilizationControl_t { units: 2, pktfilter: 0xff })
     };
     device nvmlDeviceSetNvLinkUtilizationControl: (link: c_uint, counter: c_uint, _control: Out<nvmlNvLinkUtilizationControl_t>, _reset: c_uint) |unit|
-        counted(unit, link, counter);
+        require_counter(unit, link, counter);
     device nvmlDeviceFreezeNvLinkUtilizationCounter: (link: c_uint, counter: c_uint, _freeze: c_uint) |unit|
-        counted(unit, link, counter);
+        require_counter(unit, link, counter);
     device nvmlDeviceResetNvLinkUtilizationCounter: (link: c_uint, counter: c_uint) |unit|
-        counted(unit, link, counter);
+        require_counter(unit, link, counter);
     device nvmlDeviceGetNvLinkInfo: (info: Out<nvmlNvLinkInfo_v1_t>) |unit| {
         let newer = info.cast::<nvmlNvLinkInfo_v2_t>();
-        let is_newer = newer.check(2).is_ok();
-        if !is_newer && info.check(1).is_err() {
+        let is_newer = newer.check_version(2).is_ok();
+        if !is_newer && info.check_version(1).is_err() {
             return Err(VERSION_MISMATCH);
         }
-        unit.whole()?;
+        unit.require_card()?;
         (unit.model.nvlink_version > 0).then_some(()).ok_or(NOT_SUPPORTED)?;
         // Both versions begin with the encryption state; the firmware list stays empty.
         info.set(nvmlNvLinkInfo_v1_t { version: info.get()?.version, isNvleEnabled: 0 })?;
         if is_newer { newer.set_end(0_u32) } else { Ok(()) }
     };
     device nvmlDeviceGetGpuFabricInfo: (info: Out<nvmlGpuFabricInfo_t>) |unit| {
-        let (cluster, clique) = fabric(unit)?;
+        let (cluster, clique) = fabric_identity(unit)?;
         info.set(nvmlGpuFabricInfo_t {
             clusterUuid: cluster,
             status: status(unit),
             cliqueId: clique,
-            state: state(unit),
+            state: fabric_state(unit),
         })
     };
     device nvmlDeviceGetGpuFabricInfoV: (info: Out<nvmlGpuFabricInfo_v3_t>) |unit| {
         let older = info.cast::<nvmlGpuFabricInfo_v2_t>();
-        let is_older = older.check(2).is_ok();
-        if !is_older && info.check(3).is_err() {
+        let is_older = older.check_version(2).is_ok();
+        if !is_older && info.check_version(3).is_err() {
             return Err(VERSION_MISMATCH);
         }
-        let (cluster, clique) = fabric(unit)?;
+        let (cluster, clique) = fabric_identity(unit)?;
         if is_older {
             return older.set(nvmlGpuFabricInfo_v2_t {
                 version: mark_of::<nvmlGpuFabricInfo_v2_t>(2),
                 clusterUuid: cluster,
                 status: status(unit),
                 cliqueId: clique,
-                state: state(unit),
+                state: fabric_state(unit),
                 healthMask: 0,
             });
         }
@@ -113,7 +113,7 @@ nvml! {
             clusterUuid: cluster,
             status: status(unit),
             cliqueId: clique,
-            state: state(unit),
+            state: fabric_state(unit),
             healthMask: 0,
             healthSummary: 1,
         })
@@ -122,8 +122,8 @@ nvml! {
 
 /// Link of a card. `NOT_SUPPORTED` for a card without NVLink, `INVALID_ARGUMENT` for a number that
 /// the card does not have.
-pub(super) fn find<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
-    unit.whole()?;
+pub(super) fn find_link<'a>(unit: &CalledDevice<'a>, link: c_uint) -> NvmlResult<&'a NvLink> {
+    unit.require_card()?;
     if link >= NVML_NVLINK_MAX_LINKS {
         return Err(INVALID_ARGUMENT);
     }
@@ -135,8 +135,8 @@ pub(super) fn find<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
 }
 
 /// Fails unless a link has this counter. Newer cards have fields in place of counters.
-fn counted(unit: &Unit<'_>, link: c_uint, counter: c_uint) -> Answer {
-    find(unit, link)?;
+fn require_counter(unit: &CalledDevice<'_>, link: c_uint, counter: c_uint) -> NvmlResult {
+    find_link(unit, link)?;
     match counter {
         0 | 1 if unit.model.architecture < NO_COUNTERS => Ok(()),
         0 | 1 => Err(NOT_SUPPORTED),
@@ -145,14 +145,14 @@ fn counted(unit: &Unit<'_>, link: c_uint, counter: c_uint) -> Answer {
 }
 
 /// Link that is up; a link that is down has no other end.
-fn up<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
-    let link = find(unit, link)?;
+fn up<'a>(unit: &CalledDevice<'a>, link: c_uint) -> NvmlResult<&'a NvLink> {
+    let link = find_link(unit, link)?;
     link.active.then_some(link).ok_or(NOT_SUPPORTED)
 }
 
 /// Fabric identity and clique of a card; fails for older fabrics, which have none.
-fn fabric(unit: &Unit<'_>) -> Answer<([u8; 16], c_uint)> {
-    unit.whole()?;
+fn fabric_identity(unit: &CalledDevice<'_>) -> NvmlResult<([u8; 16], c_uint)> {
+    unit.require_card()?;
     let switched = unit.gpu.links.iter().any(|link| link.switch);
     if unit.model.architecture < NAMED_FABRIC || !switched {
         return Err(NOT_SUPPORTED);
@@ -164,7 +164,7 @@ fn fabric(unit: &Unit<'_>) -> Answer<([u8; 16], c_uint)> {
 }
 
 /// State of the card's registration with the fabric.
-fn state(unit: &Unit<'_>) -> u8 {
+fn fabric_state(unit: &CalledDevice<'_>) -> u8 {
     match unit.gpu.sensors.fabric_state {
         begun @ (1 | 2) => u8::try_from(begun).unwrap_or(0),
         _ => u8::try_from(NVML_GPU_FABRIC_STATE_COMPLETED).unwrap_or(0),
@@ -172,6 +172,6 @@ fn state(unit: &Unit<'_>) -> u8 {
 }
 
 /// Result of the card's registration with the fabric.
-fn status(unit: &Unit<'_>) -> c_uint {
-    small(unit.gpu.sensors.fabric_status)
+fn status(unit: &CalledDevice<'_>) -> c_uint {
+    to_counter(unit.gpu.sensors.fabric_status)
 }

@@ -8,8 +8,8 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{
-    call::Unit,
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
+    call::CalledDevice,
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult},
     nvml,
     setting::corrects,
     wire::{Maybe, Out, mark_of},
@@ -28,7 +28,7 @@ const MAX_PAGES: u64 = 64;
 
 nvml! {
     device nvmlDeviceGetMemoryInfo: (info: Out<nvmlMemory_t>) |unit| {
-        let memory = memory(unit);
+        let memory = memory_info(unit);
         info.set(nvmlMemory_t {
             total: memory.total,
             free: memory.free,
@@ -36,22 +36,22 @@ nvml! {
         })
     };
     device nvmlDeviceGetMemoryInfo_v2: (info: Out<nvmlMemory_v2_t>) |unit| {
-        info.check(2)?;
-        info.set(memory(unit))
+        info.check_version(2)?;
+        info.set(memory_info(unit))
     };
     device nvmlDeviceGetBAR1MemoryInfo: (info: Out<nvmlBAR1Memory_t>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         let total = unit.model.bar1_bytes();
         let used = total.min(1 << 20);
         info.set(nvmlBAR1Memory_t { bar1Total: total, bar1Free: total - used, bar1Used: used })
     };
     device nvmlDeviceGetTotalEccErrors: (kind: c_uint, counter: c_uint, count: Out<c_ulonglong>) |unit|
-        count.set(errors(unit, kind, counter)?);
+        count.set(ecc_errors(unit, kind, counter)?);
     device nvmlDeviceGetDetailedEccErrors: (kind: c_uint, counter: c_uint, counts: Out<nvmlEccErrorCounts_t>) |unit|
         counts.set(nvmlEccErrorCounts_t {
             l1Cache: 0,
             l2Cache: 0,
-            deviceMemory: errors(unit, kind, counter)?,
+            deviceMemory: ecc_errors(unit, kind, counter)?,
             registerFile: 0,
         });
     device nvmlDeviceGetMemoryErrorCounter: (kind: c_uint, counter: c_uint, place: c_uint, count: Out<c_ulonglong>) |unit| {
@@ -60,7 +60,7 @@ nvml! {
             let told = (kind, counter, place) == (1, 0, SRAM) && unit.model.ecc;
             return told.then_some(()).ok_or(NOT_SUPPORTED).and_then(|()| count.set(mig.ecc_uncorrected));
         }
-        let all = errors(unit, kind, counter)?;
+        let all = ecc_errors(unit, kind, counter)?;
         match place {
             DEVICE_MEMORY => count.set(all),
             0..=7 => count.set(0),
@@ -75,33 +75,33 @@ nvml! {
     ) |unit| {
         replaces(unit)?;
         let sensors = &unit.gpu.sensors;
-        corrected.set(small(sensors.remapped_corrected))?;
-        uncorrected.set(small(sensors.remapped_uncorrected))?;
-        pending.set(small(sensors.remap_pending))?;
-        failed.set(small(sensors.remap_failed))
+        corrected.set(to_counter(sensors.remapped_corrected))?;
+        uncorrected.set(to_counter(sensors.remapped_uncorrected))?;
+        pending.set(to_counter(sensors.remap_pending))?;
+        failed.set(to_counter(sensors.remap_failed))
     };
     device nvmlDeviceGetRetiredPagesPendingStatus: (pending: Out<c_uint>) |unit| {
         retires(unit)?;
         pending.set(c_uint::from(unit.gpu.sensors.retired_pending != 0))
     };
     device nvmlDeviceGetRetiredPages: (cause: c_uint, count: Out<c_uint>, addresses: Maybe<c_ulonglong>) |unit|
-        addresses.list(&count, &pages(unit, cause)?);
+        addresses.write_list(&count, &retired_pages(unit, cause)?);
     device nvmlDeviceGetRetiredPages_v2: (cause: c_uint, count: Out<c_uint>, addresses: Maybe<c_ulonglong>, times: Maybe<c_ulonglong>) |unit| {
-        let pages = pages(unit, cause)?;
+        let pages = retired_pages(unit, cause)?;
         let room = count.get()?;
-        addresses.list(&count, &pages)?;
-        times.place().map_or(Ok(()), |_| times.fill(room, &vec![0; pages.len()]))
+        addresses.write_list(&count, &pages)?;
+        times.non_null().map_or(Ok(()), |_| times.fill_exact(room, &vec![0; pages.len()]))
     };
     device nvmlDeviceGetRowRemapperHistogram: (values: Out<nvmlRowRemapperHistogramValues_t>) |unit| {
         replaces(unit)?;
         let sensors = &unit.gpu.sensors;
         // Each remapped row is counted for a bank of its own, as long as there are banks.
         let replaced = sensors.remapped_corrected.saturating_add(sensors.remapped_uncorrected);
-        let (high, none) = (small(replaced).min(BANKS), c_uint::from(sensors.remap_failed != 0));
+        let (high, none) = (to_counter(replaced).min(BANKS), c_uint::from(sensors.remap_failed != 0));
         values.set(nvmlRowRemapperHistogramValues_t { max: BANKS - high.max(none), high: high.saturating_sub(none), partial: 0, low: 0, none })
     };
     device nvmlDeviceGetSramEccErrorStatus: (status: Out<nvmlEccSramErrorStatus_v1_t>) |unit| {
-        status.check(1)?;
+        status.check_version(1)?;
         corrects(unit)?;
         replaces(unit)?;
         // All errors are in device memory, so the SRAM counters are zero.
@@ -122,13 +122,13 @@ nvml! {
         })
     };
     device nvmlDeviceGetRepairStatus: (status: Out<nvmlRepairStatus_v1_t>) |unit| {
-        status.check(1)?;
+        status.check_version(1)?;
         replaces(unit)?;
         status.set(nvmlRepairStatus_v1_t { version: mark_of::<nvmlRepairStatus_v1_t>(1), bChannelRepairPending: 0, bTpcRepairPending: 0 })
     };
 }
 
-fn memory(unit: &Unit<'_>) -> nvmlMemory_v2_t {
+fn memory_info(unit: &CalledDevice<'_>) -> nvmlMemory_v2_t {
     let (total, reserved, used) = match unit.mig {
         None => (
             unit.model.memory_mib,
@@ -137,8 +137,11 @@ fn memory(unit: &Unit<'_>) -> nvmlMemory_v2_t {
         ),
         Some((_, mig, shape)) => (shape.memory_mib, 0, mig.memory_used_mib),
     };
-    let (total, reserved) = (bytes(total), bytes(reserved).min(bytes(total)));
-    let used = bytes(used).min(total - reserved);
+    let (total, reserved) = (
+        mib_to_bytes(total),
+        mib_to_bytes(reserved).min(mib_to_bytes(total)),
+    );
+    let used = mib_to_bytes(used).min(total - reserved);
     nvmlMemory_v2_t {
         version: mark_of::<nvmlMemory_v2_t>(2),
         total,
@@ -149,17 +152,17 @@ fn memory(unit: &Unit<'_>) -> nvmlMemory_v2_t {
 }
 
 /// Bytes from MiB, in which the state counts.
-pub(super) fn bytes(mib: u64) -> u64 {
+pub(super) fn mib_to_bytes(mib: u64) -> u64 {
     mib.saturating_mul(1 << 20)
 }
 
 /// Counter in the 32 bits of NVML's parameters; saturates.
-pub(super) fn small(value: u64) -> c_uint {
+pub(super) fn to_counter(value: u64) -> c_uint {
     c_uint::try_from(value).unwrap_or(c_uint::MAX)
 }
 
 /// Number of ECC errors of one kind: since the last reset, or over the lifetime.
-fn errors(unit: &Unit<'_>, kind: c_uint, counter: c_uint) -> Answer<u64> {
+fn ecc_errors(unit: &CalledDevice<'_>, kind: c_uint, counter: c_uint) -> NvmlResult<u64> {
     corrects(unit)?;
     let sensors = &unit.gpu.sensors;
     match (kind, counter) {
@@ -172,7 +175,7 @@ fn errors(unit: &Unit<'_>, kind: c_uint, counter: c_uint) -> Answer<u64> {
 }
 
 /// Addresses of the retired pages; all of them had uncorrected errors.
-fn pages(unit: &Unit<'_>, cause: c_uint) -> Answer<Vec<c_ulonglong>> {
+fn retired_pages(unit: &CalledDevice<'_>, cause: c_uint) -> NvmlResult<Vec<c_ulonglong>> {
     retires(unit)?;
     let count = match cause {
         0 => 0,
@@ -182,14 +185,14 @@ fn pages(unit: &Unit<'_>, cause: c_uint) -> Answer<Vec<c_ulonglong>> {
     Ok((1..=count).map(|page| page << 16).collect())
 }
 
-fn replaces(unit: &Unit<'_>) -> Answer {
-    unit.whole()?;
+fn replaces(unit: &CalledDevice<'_>) -> NvmlResult {
+    unit.require_card()?;
     let able = unit.model.architecture >= REPLACES_ROWS;
     able.then_some(()).ok_or(NOT_SUPPORTED)
 }
 
-fn retires(unit: &Unit<'_>) -> Answer {
-    unit.whole()?;
+fn retires(unit: &CalledDevice<'_>) -> NvmlResult {
+    unit.require_card()?;
     let able = unit.model.ecc && unit.model.architecture < REPLACES_ROWS;
     able.then_some(()).ok_or(NOT_SUPPORTED)
 }

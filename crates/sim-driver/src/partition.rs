@@ -3,12 +3,12 @@
 use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::nvmlDeviceAttributes_t;
-use sim_node::state::{Mig, MigProfile};
+use sim_node::state::{MigDevice, MigProfile};
 
 use super::{
-    call::{self, Unit},
-    code::{Answer, IN_USE, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, SUCCESS},
-    identity::handle,
+    call::{self, CalledDevice},
+    code::{IN_USE, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, NvmlResult, SUCCESS},
+    identity::device_handle,
     nvml,
     wire::{Handle, Out},
 };
@@ -31,23 +31,23 @@ nvml! {
         }
         let position = usize::try_from(index).map_err(|_| INVALID_ARGUMENT)?;
         let place = (unit.index, Some(position));
-        let mig = Unit::at(unit.state, place).map_err(|_| NOT_FOUND)?;
-        device.set(handle(&mig))
+        let mig = CalledDevice::at_place(unit.state, place).map_err(|_| NOT_FOUND)?;
+        device.set(device_handle(&mig))
     };
     device nvmlDeviceIsMigDeviceHandle: (is: Out<c_uint>) |unit|
         is.set(c_uint::from(unit.mig.is_some()));
     device nvmlDeviceGetDeviceHandleFromMigDeviceHandle: (card: Out<Handle>) |unit| {
-        part(unit)?;
-        card.set(handle(&Unit { mig: None, ..*unit }))
+        require_mig_device(unit)?;
+        card.set(device_handle(&CalledDevice { mig: None, ..*unit }))
     };
-    device nvmlDeviceGetGpuInstanceId: (id: Out<c_uint>) |unit| id.set(part(unit)?.0.gi);
-    device nvmlDeviceGetComputeInstanceId: (id: Out<c_uint>) |unit| id.set(part(unit)?.0.ci);
+    device nvmlDeviceGetGpuInstanceId: (id: Out<c_uint>) |unit| id.set(require_mig_device(unit)?.0.gi);
+    device nvmlDeviceGetComputeInstanceId: (id: Out<c_uint>) |unit| id.set(require_mig_device(unit)?.0.ci);
     device nvmlDeviceSetMigMode: (mode: c_uint, status: Out<c_uint>) |unit| {
         capable(unit)?;
         if mode > 1 {
             return Err(INVALID_ARGUMENT);
         }
-        call::change(unit, |gpu, _| {
+        call::change_card(unit, |gpu, _| {
             if mode == 0 && !(gpu.migs.is_empty() && gpu.instances.is_empty()) {
                 return Err(IN_USE);
             }
@@ -57,12 +57,12 @@ nvml! {
         status.set(SUCCESS)
     };
     device nvmlDeviceGetAttributes: (attributes: Out<[c_uint; 6]>) |unit| {
-        let (mig, shape) = part(unit).map_err(|_| NOT_SUPPORTED)?;
+        let (mig, shape) = require_mig_device(unit).map_err(|_| NOT_SUPPORTED)?;
         let processors = multiprocessors(shape, mig.slices);
         attributes.set([processors, shape.copy, shape.decoders, 0, shape.jpeg, shape.ofa])
     };
     device nvmlDeviceGetAttributes_v2: (attributes: Out<nvmlDeviceAttributes_t>) |unit| {
-        let (mig, shape) = part(unit).map_err(|_| NOT_SUPPORTED)?;
+        let (mig, shape) = require_mig_device(unit).map_err(|_| NOT_SUPPORTED)?;
         attributes.set(nvmlDeviceAttributes_t {
             multiprocessorCount: multiprocessors(shape, mig.slices),
             sharedCopyEngineCount: shape.copy,
@@ -84,20 +84,20 @@ pub(super) fn multiprocessors(shape: &MigProfile, slices: u32) -> c_uint {
 }
 
 /// Fails unless the card's MIG mode is on.
-pub(super) fn enabled(unit: &Unit<'_>) -> Answer {
+pub(super) fn enabled(unit: &CalledDevice<'_>) -> NvmlResult {
     capable(unit)?;
     unit.gpu.mig_enabled.then_some(()).ok_or(NOT_SUPPORTED)
 }
 
 /// Fails for a card without MIG support, and for a MIG device.
-pub(super) fn capable(unit: &Unit<'_>) -> Answer {
-    unit.whole()?;
+pub(super) fn capable(unit: &CalledDevice<'_>) -> NvmlResult {
+    unit.require_card()?;
     (!unit.model.mig.is_empty())
         .then_some(())
         .ok_or(NOT_SUPPORTED)
 }
 
-fn part<'a>(unit: &Unit<'a>) -> Answer<(&'a Mig, &'a MigProfile)> {
+fn require_mig_device<'a>(unit: &CalledDevice<'a>) -> NvmlResult<(&'a MigDevice, &'a MigProfile)> {
     let (_, mig, shape) = unit.mig.ok_or(INVALID_ARGUMENT)?;
     Ok((mig, shape))
 }

@@ -3,9 +3,9 @@
 use std::ffi::c_uint;
 
 use super::{
-    call::Unit,
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
-    memory::small,
+    call::CalledDevice,
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult},
+    memory::to_counter,
     nvml,
     wire::Out,
 };
@@ -13,11 +13,11 @@ use super::{
 nvml! {
     device nvmlDeviceGetCurrPcieLinkGeneration: (value: Out<c_uint>) |unit| {
         linked(unit)?;
-        value.set(small(unit.gpu.sensors.pcie_generation))
+        value.set(to_counter(unit.gpu.sensors.pcie_generation))
     };
     device nvmlDeviceGetCurrPcieLinkWidth: (value: Out<c_uint>) |unit| {
         linked(unit)?;
-        value.set(small(unit.gpu.sensors.pcie_width))
+        value.set(to_counter(unit.gpu.sensors.pcie_width))
     };
     device nvmlDeviceGetMaxPcieLinkGeneration, nvmlDeviceGetGpuMaxPcieLinkGeneration: (value: Out<c_uint>) |unit| {
         linked(unit)?;
@@ -53,13 +53,13 @@ nvml! {
     };
     device nvmlDeviceGetPcieReplayCounter: (value: Out<c_uint>) |unit| {
         linked(unit)?;
-        value.set(small(unit.gpu.sensors.pcie_replays))
+        value.set(to_counter(unit.gpu.sensors.pcie_replays))
     };
 }
 
 /// Fails if the card has no PCIe link.
-fn linked(unit: &Unit<'_>) -> Answer {
-    unit.whole()?;
+fn linked(unit: &CalledDevice<'_>) -> NvmlResult {
+    unit.require_card()?;
     let bus = unit.state.machine.platform.has_bus();
     bus.then_some(()).ok_or(NOT_SUPPORTED)
 }

@@ -9,9 +9,9 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{
-    call::{self, Unit},
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
-    memory::small,
+    call::{self, CalledDevice},
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult},
+    memory::to_counter,
     nvml,
     wire::{Out, mark_of},
 };
@@ -23,33 +23,33 @@ const FULL_SPEED: u64 = 3000;
 
 nvml! {
     device nvmlDeviceGetPowerUsage: (value: Out<c_uint>) |unit| {
-        unit.whole()?;
-        value.set(small(unit.gpu.sensors.power))
+        unit.require_card()?;
+        value.set(to_counter(unit.gpu.sensors.power))
     };
     device nvmlDeviceGetTotalEnergyConsumption: (energy: Out<c_ulonglong>) |unit| {
-        unit.whole()?;
-        energy.set(unit.gpu.energy(unit.model))
+        unit.require_card()?;
+        energy.set(unit.gpu.energy_millijoules(unit.model))
     };
     device nvmlDeviceGetPowerManagementMode: (mode: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         mode.set(1)
     };
     device nvmlDeviceGetPowerManagementLimit, nvmlDeviceGetEnforcedPowerLimit: (value: Out<c_uint>) |unit| {
-        unit.whole()?;
-        value.set(limit(unit))
+        unit.require_card()?;
+        value.set(power_limit(unit))
     };
     device nvmlDeviceGetPowerManagementDefaultLimit: (limit: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         limit.set(milliwatts(unit.model.power.max))
     };
     device nvmlDeviceGetPowerManagementLimitConstraints: (min: Out<c_uint>, max: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         min.set(milliwatts(unit.model.power.min))?;
         max.set(milliwatts(unit.model.power.max))
     };
     device nvmlDeviceSetPowerManagementLimit: (limit: c_uint) |unit| set_limit(unit, limit);
     device nvmlDeviceSetPowerManagementLimit_v2: (value: Out<nvmlPowerValue_v2_t>) |unit| {
-        value.check(2)?;
+        value.check_version(2)?;
         let value = value.get()?;
         match value.powerScope {
             0 => set_limit(unit, value.powerValueMw),
@@ -59,15 +59,15 @@ nvml! {
         }
     };
     device nvmlDeviceGetTemperature: (sensor: c_uint, value: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         if sensor != 0 {
             return Err(INVALID_ARGUMENT);
         }
-        value.set(small(unit.gpu.sensors.temperature))
+        value.set(to_counter(unit.gpu.sensors.temperature))
     };
     device nvmlDeviceGetTemperatureV: (value: Out<nvmlTemperature_v1_t>) |unit| {
-        value.check(1)?;
-        unit.whole()?;
+        value.check_version(1)?;
+        unit.require_card()?;
         if value.get()?.sensorType != 0 {
             return Err(INVALID_ARGUMENT);
         }
@@ -78,7 +78,7 @@ nvml! {
         })
     };
     device nvmlDeviceGetTemperatureThreshold: (kind: c_uint, value: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         let limits = unit.model.thresholds;
         match kind {
             0 => value.set(limits.shutdown),
@@ -90,8 +90,8 @@ nvml! {
         }
     };
     device nvmlDeviceGetMarginTemperature: (value: Out<nvmlMarginTemperature_v1_t>) |unit| {
-        value.check(1)?;
-        unit.whole()?;
+        value.check_version(1)?;
+        unit.require_card()?;
         let limit = c_int::try_from(unit.model.thresholds.max).unwrap_or(c_int::MAX);
         value.set(nvmlMarginTemperature_v1_t {
             version: mark_of::<nvmlMarginTemperature_v1_t>(1),
@@ -99,25 +99,25 @@ nvml! {
         })
     };
     device nvmlDeviceGetThermalSettings: (index: c_uint, settings: Out<nvmlGpuThermalSettings_t>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         if index != 0 && index != ALL_SENSORS {
             return Err(INVALID_ARGUMENT);
         }
-        settings.set(nvmlGpuThermalSettings_t { count: 1, sensor: [core(unit), NOTHING, NOTHING] })
+        settings.set(nvmlGpuThermalSettings_t { count: 1, sensor: [core_sensor(unit), NOTHING, NOTHING] })
     };
     device nvmlDeviceGetNumFans: (count: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         count.set(unit.model.board.fans)
     };
     device nvmlDeviceGetFanSpeed: (speed: Out<c_uint>) |unit| speed.set(fan(unit, 0)?);
     device nvmlDeviceGetFanSpeed_v2, nvmlDeviceGetTargetFanSpeed: (index: c_uint, speed: Out<c_uint>) |unit|
         speed.set(fan(unit, index)?);
     device nvmlDeviceGetFanSpeedRPM: (info: Out<nvmlFanSpeedInfo_v1_t>) |unit| {
-        info.check(1)?;
+        info.check_version(1)?;
         let index = info.get()?.fan;
         let speed = u64::from(fan(unit, index)?).saturating_mul(FULL_SPEED) / 100;
         let version = mark_of::<nvmlFanSpeedInfo_v1_t>(1);
-        info.set(nvmlFanSpeedInfo_v1_t { version, fan: index, speed: small(speed) })
+        info.set(nvmlFanSpeedInfo_v1_t { version, fan: index, speed: to_counter(speed) })
     };
     device nvmlDeviceGetMinMaxFanSpeed: (min: Out<c_uint>, max: Out<c_uint>) |unit| {
         fan(unit, 0)?;
@@ -129,7 +129,7 @@ nvml! {
         policy.set(0)
     };
     device nvmlDeviceGetCoolerInfo: (info: Out<nvmlCoolerInfo_v1_t>) |unit| {
-        info.check(1)?;
+        info.check_version(1)?;
         let index = info.get()?.index;
         fan(unit, index)?;
         // A fan with variable speed that cools the whole card.
@@ -146,7 +146,7 @@ const NOTHING: Sensor = Sensor {
 };
 
 /// Sensor of the GPU core.
-fn core(unit: &Unit<'_>) -> Sensor {
+fn core_sensor(unit: &CalledDevice<'_>) -> Sensor {
     Sensor {
         controller: 1,
         defaultMaxTemp: c_int::try_from(unit.model.thresholds.max).unwrap_or(c_int::MAX),
@@ -157,28 +157,28 @@ fn core(unit: &Unit<'_>) -> Sensor {
 }
 
 /// Speed of one fan in per cent.
-fn fan(unit: &Unit<'_>, index: c_uint) -> Answer<c_uint> {
-    unit.whole()?;
+fn fan(unit: &CalledDevice<'_>, index: c_uint) -> NvmlResult<c_uint> {
+    unit.require_card()?;
     match unit.model.board.fans {
         0 => Err(NOT_SUPPORTED),
         count if index >= count => Err(INVALID_ARGUMENT),
-        _ => Ok(small(unit.gpu.sensors.fan_speed)),
+        _ => Ok(to_counter(unit.gpu.sensors.fan_speed)),
     }
 }
 
 /// Power limit in milliwatts.
-pub(super) fn limit(unit: &Unit<'_>) -> c_uint {
+pub(super) fn power_limit(unit: &CalledDevice<'_>) -> c_uint {
     let default = milliwatts(unit.model.power.max);
     unit.gpu.settings.power_limit.unwrap_or(default)
 }
 
-fn set_limit(unit: &Unit<'_>, limit: c_uint) -> Answer {
-    unit.whole()?;
+fn set_limit(unit: &CalledDevice<'_>, limit: c_uint) -> NvmlResult {
+    unit.require_card()?;
     let power = unit.model.power;
     if limit < milliwatts(power.min) || limit > milliwatts(power.max) {
         return Err(INVALID_ARGUMENT);
     }
-    call::change(unit, |gpu, _| {
+    call::change_card(unit, |gpu, _| {
         gpu.settings.power_limit = Some(limit);
         Ok(())
     })

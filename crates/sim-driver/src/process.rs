@@ -7,16 +7,16 @@ use nvml_wrapper_sys::bindings::{
     nvmlProcessInfo_v1_t, nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
     nvmlProcessesUtilizationInfo_v1_t,
 };
-use sim_node::state::{Process, Work};
+use sim_node::state::{GpuProcess, ProcessWork};
 
 use super::{
-    call::{self, Unit},
-    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
-    engine::{now, undivided},
-    memory::{bytes, small},
+    call::{self, CalledDevice},
+    code::{INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, NvmlResult},
+    engine::{now_micros, undivided},
+    memory::{mib_to_bytes, to_counter},
     nvml,
     setting::switch,
-    wire::{Maybe, Out, Text},
+    wire::{Maybe, Out, TextOut},
 };
 
 /// NVML's instance id for "not in an instance".
@@ -26,60 +26,60 @@ const ACCOUNTS: c_uint = 4000;
 
 nvml! {
     device nvmlDeviceGetComputeRunningProcesses: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_v1_t>) |unit|
-        list.list(&count, &short(unit, Work::Compute));
+        list.write_list(&count, &short_infos(unit, ProcessWork::Compute));
     device nvmlDeviceGetGraphicsRunningProcesses: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_v1_t>) |unit|
-        list.list(&count, &short(unit, Work::Graphics));
+        list.write_list(&count, &short_infos(unit, ProcessWork::Graphics));
     device nvmlDeviceGetMPSComputeRunningProcesses: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_v1_t>) |unit|
-        list.list(&count, &short(unit, Work::Mps));
+        list.write_list(&count, &short_infos(unit, ProcessWork::Mps));
     device nvmlDeviceGetComputeRunningProcesses_v2, nvmlDeviceGetComputeRunningProcesses_v3: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_t>) |unit|
-        list.list(&count, &long(unit, Work::Compute));
+        list.write_list(&count, &long_infos(unit, ProcessWork::Compute));
     device nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlDeviceGetGraphicsRunningProcesses_v3: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_t>) |unit|
-        list.list(&count, &long(unit, Work::Graphics));
+        list.write_list(&count, &long_infos(unit, ProcessWork::Graphics));
     device nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlDeviceGetMPSComputeRunningProcesses_v3: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_t>) |unit|
-        list.list(&count, &long(unit, Work::Mps));
+        list.write_list(&count, &long_infos(unit, ProcessWork::Mps));
     device nvmlDeviceGetRunningProcessDetailList: (list: Out<nvmlProcessDetailList_v1_t>) |unit| {
-        list.check(1)?;
-        details(unit, &list)
+        list.check_version(1)?;
+        process_details(unit, &list)
     };
     device nvmlDeviceGetProcessUtilization: (samples: Maybe<nvmlProcessUtilizationSample_t>, count: Out<c_uint>, since: c_ulonglong) |unit| {
-        let pids = busy(unit, since)?;
+        let pids = busy_processes(unit, since)?;
         let sample = |(pid, share)| nvmlProcessUtilizationSample_t {
             pid,
-            timeStamp: now(),
+            timeStamp: now_micros(),
             smUtil: share,
             memUtil: 0,
             encUtil: 0,
             decUtil: 0,
         };
-        samples.list(&count, &pids.into_iter().map(sample).collect::<Vec<_>>())
+        samples.write_list(&count, &pids.into_iter().map(sample).collect::<Vec<_>>())
     };
     device nvmlDeviceGetProcessesUtilizationInfo: (info: Out<nvmlProcessesUtilizationInfo_v1_t>) |unit| {
-        info.check(1)?;
-        utilization(unit, &info)
+        info.check_version(1)?;
+        process_utilization(unit, &info)
     };
     device nvmlDeviceGetAccountingMode: (mode: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         mode.set(c_uint::from(unit.gpu.settings.accounting))
     };
     device nvmlDeviceSetAccountingMode: (mode: c_uint) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         let on = switch(mode)?;
-        call::change(unit, |gpu, _| { gpu.settings.accounting = on; Ok(()) })
+        call::change_card(unit, |gpu, _| { gpu.settings.accounting = on; Ok(()) })
     };
     device nvmlDeviceGetAccountingBufferSize: (size: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         size.set(ACCOUNTS)
     };
     device nvmlDeviceGetAccountingPids: (count: Out<c_uint>, pids: Maybe<c_uint>) |unit| {
         let all: Vec<_> = accounts(unit)?.map(|process| process.pid).collect();
-        pids.list(&count, &all)
+        pids.write_list(&count, &all)
     };
     device nvmlDeviceGetAccountingStats: (pid: c_uint, stats: Out<nvmlAccountingStats_t>) |unit| {
         let process = accounts(unit)?.find(|process| process.pid == pid).ok_or(NOT_FOUND)?;
         stats.set(nvmlAccountingStats_t {
-            gpuUtilization: small(unit.gpu.sensors.utilization),
-            memoryUtilization: small(unit.gpu.sensors.memory_utilization),
-            maxMemoryUsage: bytes(process.memory_mib),
+            gpuUtilization: to_counter(unit.gpu.sensors.utilization),
+            memoryUtilization: to_counter(unit.gpu.sensors.memory_utilization),
+            maxMemoryUsage: mib_to_bytes(process.memory_mib),
             // Running time and start time are zero as long as the process runs.
             time: 0,
             startTime: 0,
@@ -88,7 +88,7 @@ nvml! {
         })
     };
     device nvmlDeviceClearAccountingPids: () |unit| accounts(unit).map(|_| ());
-    system nvmlSystemGetProcessName: (pid: c_uint, name: Text, length: c_uint) |state| {
+    system nvmlSystemGetProcessName: (pid: c_uint, name: TextOut, length: c_uint) |state| {
         if length == 0 {
             return Err(INVALID_ARGUMENT);
         }
@@ -104,36 +104,39 @@ nvml! {
 }
 
 /// Processes on a device that do this kind of work. A MIG device has those of its instances only.
-fn doing<'a>(unit: &Unit<'a>, work: Work) -> impl Iterator<Item = &'a Process> + use<'a> {
+fn doing<'a>(
+    unit: &CalledDevice<'a>,
+    work: ProcessWork,
+) -> impl Iterator<Item = &'a GpuProcess> + use<'a> {
     let ids = unit.mig.map(|(_, mig, _)| (mig.gi, mig.ci));
     let all = unit.gpu.processes.iter();
     all.filter(move |process| process.work == work && (ids.is_none() || process.instance == ids))
 }
 
-fn short(unit: &Unit<'_>, work: Work) -> Vec<nvmlProcessInfo_v1_t> {
-    let info = |process: &Process| nvmlProcessInfo_v1_t {
+fn short_infos(unit: &CalledDevice<'_>, work: ProcessWork) -> Vec<nvmlProcessInfo_v1_t> {
+    let info = |process: &GpuProcess| nvmlProcessInfo_v1_t {
         pid: process.pid,
-        usedGpuMemory: bytes(process.memory_mib),
+        usedGpuMemory: mib_to_bytes(process.memory_mib),
     };
     doing(unit, work).map(info).collect()
 }
 
-fn long(unit: &Unit<'_>, work: Work) -> Vec<nvmlProcessInfo_t> {
-    let info = |process: &Process| nvmlProcessInfo_t {
+fn long_infos(unit: &CalledDevice<'_>, work: ProcessWork) -> Vec<nvmlProcessInfo_t> {
+    let info = |process: &GpuProcess| nvmlProcessInfo_t {
         pid: process.pid,
-        usedGpuMemory: bytes(process.memory_mib),
+        usedGpuMemory: mib_to_bytes(process.memory_mib),
         gpuInstanceId: process.instance.map_or(NOWHERE, |(gi, _)| gi),
         computeInstanceId: process.instance.map_or(NOWHERE, |(_, ci)| ci),
     };
     doing(unit, work).map(info).collect()
 }
 
-fn details(unit: &Unit<'_>, list: &Out<nvmlProcessDetailList_v1_t>) -> Answer {
+fn process_details(unit: &CalledDevice<'_>, list: &Out<nvmlProcessDetailList_v1_t>) -> NvmlResult {
     let mut asked = list.get()?;
     let work = match asked.mode {
-        0 => Work::Compute,
-        1 => Work::Graphics,
-        2 => Work::Mps,
+        0 => ProcessWork::Compute,
+        1 => ProcessWork::Graphics,
+        2 => ProcessWork::Mps,
         _ => return Err(INVALID_ARGUMENT),
     };
     let detail = |info: nvmlProcessInfo_t| nvmlProcessDetail_v1_t {
@@ -143,19 +146,22 @@ fn details(unit: &Unit<'_>, list: &Out<nvmlProcessDetailList_v1_t>) -> Answer {
         computeInstanceId: info.computeInstanceId,
         usedGpuCcProtectedMemory: 0,
     };
-    let all: Vec<_> = long(unit, work).into_iter().map(detail).collect();
+    let all: Vec<_> = long_infos(unit, work).into_iter().map(detail).collect();
     let room = asked.numProcArrayEntries;
-    let place = Maybe::inside(asked.procArray);
+    let place = Maybe::member_pointer(asked.procArray);
     // The number is written even if the room is too small, so that the caller can ask again.
-    asked.numProcArrayEntries = super::instance::number(all.len())?;
+    asked.numProcArrayEntries = super::instance::to_nvml_count(all.len())?;
     list.set(asked)?;
-    place.fill(room, &all)
+    place.fill_exact(room, &all)
 }
 
-fn utilization(unit: &Unit<'_>, info: &Out<nvmlProcessesUtilizationInfo_v1_t>) -> Answer {
+fn process_utilization(
+    unit: &CalledDevice<'_>,
+    info: &Out<nvmlProcessesUtilizationInfo_v1_t>,
+) -> NvmlResult {
     let mut asked = info.get()?;
     let sample = |(pid, share)| nvmlProcessUtilizationInfo_v1_t {
-        timeStamp: now(),
+        timeStamp: now_micros(),
         pid,
         smUtil: share,
         memUtil: 0,
@@ -164,33 +170,38 @@ fn utilization(unit: &Unit<'_>, info: &Out<nvmlProcessesUtilizationInfo_v1_t>) -
         jpgUtil: 0,
         ofaUtil: 0,
     };
-    let pids = busy(unit, asked.lastSeenTimeStamp)?;
+    let pids = busy_processes(unit, asked.lastSeenTimeStamp)?;
     let all: Vec<_> = pids.into_iter().map(sample).collect();
     let room = asked.processSamplesCount;
-    let place = Maybe::inside(asked.procUtilArray);
-    asked.processSamplesCount = super::instance::number(all.len())?;
+    let place = Maybe::member_pointer(asked.procUtilArray);
+    asked.processSamplesCount = super::instance::to_nvml_count(all.len())?;
     info.set(asked)?;
-    place.fill(room, &all)
+    place.fill_exact(room, &all)
 }
 
 /// Processes on a card, each with an equal share of the card's utilisation.
-fn busy(unit: &Unit<'_>, since: c_ulonglong) -> Answer<Vec<(c_uint, c_uint)>> {
+fn busy_processes(
+    unit: &CalledDevice<'_>,
+    since: c_ulonglong,
+) -> NvmlResult<Vec<(c_uint, c_uint)>> {
     undivided(unit)?;
     let all = &unit.gpu.processes;
-    if all.is_empty() || now() <= since {
+    if all.is_empty() || now_micros() <= since {
         return Err(NOT_FOUND);
     }
     let share = unit.gpu.sensors.utilization / all.len() as u64;
     Ok(all
         .iter()
-        .map(|process| (process.pid, small(share)))
+        .map(|process| (process.pid, to_counter(share)))
         .collect())
 }
 
-fn accounts<'a>(unit: &Unit<'a>) -> Answer<impl Iterator<Item = &'a Process> + use<'a>> {
-    unit.whole()?;
+fn accounts<'a>(
+    unit: &CalledDevice<'a>,
+) -> NvmlResult<impl Iterator<Item = &'a GpuProcess> + use<'a>> {
+    unit.require_card()?;
     let on = unit.gpu.settings.accounting;
     on.then_some(()).ok_or(NOT_SUPPORTED)?;
     let kept = unit.gpu.processes.iter().take(ACCOUNTS as usize);
-    Ok(kept.filter(|process| process.work != Work::Graphics))
+    Ok(kept.filter(|process| process.work != ProcessWork::Graphics))
 }

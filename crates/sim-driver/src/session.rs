@@ -10,13 +10,13 @@ use std::{
 };
 
 use sim_node::{
-    state::{Gpu, State},
+    state::{Gpu, NodeState},
     store,
 };
 
 use super::{
-    code::{Answer, DRIVER_NOT_LOADED, INVALID_ARGUMENT, UNINITIALIZED, UNKNOWN},
-    event::Set,
+    code::{DRIVER_NOT_LOADED, INVALID_ARGUMENT, NvmlResult, UNINITIALIZED, UNKNOWN},
+    event::NvmlEventSet,
     wire::Handle,
 };
 
@@ -29,7 +29,7 @@ const HANDLE_STEP: usize = 0x100;
 
 /// Target of a handle. A handle stays valid as a value for ever; its target may disappear.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
+pub(super) enum HandleKey {
     /// A card or MIG device: its UUID.
     Device(String),
     /// A GPU instance: the card's UUID and the instance id.
@@ -42,50 +42,50 @@ pub(super) enum Key {
 
 /// Node's state as read last. The file stays open so that no later version gets the same stamp.
 #[derive(Debug)]
-struct Cache {
-    stamp: store::Stamp,
-    state: Arc<State>,
+struct StateCache {
+    stamp: store::StateStamp,
+    state: Arc<NodeState>,
     _file: fs_err::File,
 }
 
 /// Session of the process.
 #[derive(Debug, Default)]
-pub(super) struct Session {
+pub(super) struct DriverSession {
     inits: u32,
-    keys: Vec<Key>,
-    places: BTreeMap<Key, usize>,
+    keys: Vec<HandleKey>,
+    places: BTreeMap<HandleKey, usize>,
     held: BTreeMap<String, fs_err::File>,
-    cache: Option<Cache>,
+    cache: Option<StateCache>,
     /// Event sets, by number.
-    pub(super) sets: BTreeMap<u64, Arc<Mutex<Set>>>,
+    pub(super) sets: BTreeMap<u64, Arc<Mutex<NvmlEventSet>>>,
     /// Number of the next event set.
     pub(super) next_set: u64,
 }
 
 // The C ABI has no context parameter. There is one session per process, as in the real library.
-static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+static SESSION: Mutex<Option<DriverSession>> = Mutex::new(None);
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Runs `work` with the session locked. Keep it short: all calls of the process wait.
-pub(super) fn with<T>(work: impl FnOnce(&mut Session) -> T) -> T {
-    let mut guard: MutexGuard<'_, Option<Session>> =
+pub(super) fn with_session<T>(work: impl FnOnce(&mut DriverSession) -> T) -> T {
+    let mut guard: MutexGuard<'_, Option<DriverSession>> =
         SESSION.lock().unwrap_or_else(PoisonError::into_inner);
-    work(guard.get_or_insert_with(Session::default))
+    work(guard.get_or_insert_with(DriverSession::default))
 }
 
-// === impl Session ===
+// === impl DriverSession ===
 
-impl Session {
+impl DriverSession {
     /// Counts one more initialisation.
-    pub(super) fn init(&mut self) -> Answer {
-        self.load().map_err(|_| DRIVER_NOT_LOADED)?;
+    pub(super) fn count_init(&mut self) -> NvmlResult {
+        self.reload_state().map_err(|_| DRIVER_NOT_LOADED)?;
         self.inits = self.inits.saturating_add(1);
-        self.hold("nvidiactl".to_owned());
+        self.hold_device_file("nvidiactl".to_owned());
         Ok(())
     }
 
     /// Counts one initialisation less. The last one closes all device files.
-    pub(super) fn shutdown(&mut self) -> Answer {
+    pub(super) fn shutdown(&mut self) -> NvmlResult {
         self.inits = self.inits.checked_sub(1).ok_or(UNINITIALIZED)?;
         if self.inits == 0 {
             self.held.clear();
@@ -95,25 +95,25 @@ impl Session {
     }
 
     /// Current state; fails unless NVML is initialised.
-    pub(super) fn state(&mut self) -> Answer<Arc<State>> {
+    pub(super) fn current_state(&mut self) -> NvmlResult<Arc<NodeState>> {
         if self.inits == 0 {
             return Err(UNINITIALIZED);
         }
-        self.load().map_err(|_| UNKNOWN)
+        self.reload_state().map_err(|_| UNKNOWN)
     }
 
     /// Reads the state again if its file has changed.
-    pub(super) fn load(&mut self) -> Result<Arc<State>, store::Error> {
-        let stamp = store::Stamp::of(folder())?;
+    pub(super) fn reload_state(&mut self) -> Result<Arc<NodeState>, store::Error> {
+        let stamp = store::StateStamp::of_folder(node_folder())?;
         if let Some(cache) = &self.cache
             && cache.stamp == stamp
         {
             return Ok(Arc::clone(&cache.state));
         }
         self.cache = None;
-        let version = store::read(folder())?;
+        let version = store::read_version(node_folder())?;
         let state = Arc::new(version.state);
-        self.cache = Some(Cache {
+        self.cache = Some(StateCache {
             stamp: version.stamp,
             state: Arc::clone(&state),
             _file: version.file,
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Handle of a target, the same each time.
-    pub(super) fn handle(&mut self, key: Key) -> Handle {
+    pub(super) fn handle_of(&mut self, key: HandleKey) -> Handle {
         let keys = &mut self.keys;
         let place = self.places.entry(key.clone());
         let position = *place.or_insert_with(|| {
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// Target of a handle.
-    pub(super) fn key(&self, handle: Handle) -> Answer<&Key> {
+    pub(super) fn find_key(&self, handle: Handle) -> NvmlResult<&HandleKey> {
         let offset = handle.0.checked_sub(FIRST_HANDLE).ok_or(INVALID_ARGUMENT)?;
         if offset % HANDLE_STEP != 0 {
             return Err(INVALID_ARGUMENT);
@@ -142,16 +142,16 @@ impl Session {
     }
 
     /// Handle of a card. Opens the card's device file, which stays open as with the real driver.
-    pub(super) fn card(&mut self, gpu: &Gpu) -> Handle {
-        self.hold(format!("nvidia{}", gpu.minor));
-        self.handle(Key::Device(gpu.uuid.clone()))
+    pub(super) fn open_card(&mut self, gpu: &Gpu) -> Handle {
+        self.hold_device_file(format!("nvidia{}", gpu.minor));
+        self.handle_of(HandleKey::Device(gpu.uuid.clone()))
     }
 
-    fn hold(&mut self, node: String) {
+    fn hold_device_file(&mut self, node: String) {
         if self.held.contains_key(&node) {
             return;
         }
-        let path = folder().join(store::ROOT).join("dev").join(&node);
+        let path = node_folder().join(store::ROOT).join("dev").join(&node);
         if let Ok(file) = fs_err::File::open(path) {
             self.held.insert(node, file);
         }
@@ -159,7 +159,7 @@ impl Session {
 }
 
 /// Folder of the node: from the environment, or the folder of this library.
-pub(super) fn folder() -> &'static Path {
+pub(super) fn node_folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let own = own_name();
         if let Some(name) = own {

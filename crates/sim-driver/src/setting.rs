@@ -3,30 +3,30 @@
 
 use std::ffi::c_uint;
 
-use sim_node::state::Platform;
+use sim_node::state::NodePlatform;
 
 use super::{
-    call::{self, Unit},
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
+    call::{self, CalledDevice},
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult},
     nvml,
     wire::Out,
 };
 
 nvml! {
     device nvmlDeviceGetPersistenceMode: (mode: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         mode.set(c_uint::from(unit.gpu.settings.persistence.unwrap_or(true)))
     };
     device nvmlDeviceSetPersistenceMode: (mode: c_uint) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         let on = switch(mode)?;
-        call::change(unit, |gpu, _| { gpu.settings.persistence = Some(on); Ok(()) })
+        call::change_card(unit, |gpu, _| { gpu.settings.persistence = Some(on); Ok(()) })
     };
     device nvmlDeviceGetComputeMode: (mode: Out<c_uint>) |unit| mode.set(unit.gpu.settings.compute_mode);
     device nvmlDeviceSetComputeMode: (mode: c_uint) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         match mode {
-            0 | 2 | 3 => call::change(unit, |gpu, _| { gpu.settings.compute_mode = mode; Ok(()) }),
+            0 | 2 | 3 => call::change_card(unit, |gpu, _| { gpu.settings.compute_mode = mode; Ok(()) }),
             // `EXCLUSIVE_THREAD` was removed with CUDA 4.
             1 => Err(NOT_SUPPORTED),
             _ => Err(INVALID_ARGUMENT),
@@ -44,25 +44,25 @@ nvml! {
     device nvmlDeviceSetEccMode: (mode: c_uint) |unit| {
         corrects(unit)?;
         let on = switch(mode)?;
-        call::change(unit, |gpu, _| { gpu.settings.ecc = Some(on); Ok(()) })
+        call::change_card(unit, |gpu, _| { gpu.settings.ecc = Some(on); Ok(()) })
     };
     device nvmlDeviceClearEccErrorCounts: (counter: c_uint) |unit| {
         corrects(unit)?;
         switch(counter)?;
-        call::change(unit, |gpu, _| {
+        call::change_card(unit, |gpu, _| {
             gpu.sensors.ecc_corrected = 0;
             gpu.sensors.ecc_uncorrected = 0;
             Ok(())
         })
     };
     device nvmlDeviceGetVirtualizationMode: (mode: Out<c_uint>) |unit|
-        mode.set(if unit.state.machine.platform == Platform::Vgpu { 2 } else { 0 });
+        mode.set(if unit.state.machine.platform == NodePlatform::Vgpu { 2 } else { 0 });
     device nvmlDeviceGetDisplayMode, nvmlDeviceGetDisplayActive: (mode: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         mode.set(0)
     };
     device nvmlDeviceGetAPIRestriction: (what: c_uint, restricted: Out<c_uint>) |unit| {
-        unit.whole()?;
+        unit.require_card()?;
         match what {
             0 => restricted.set(0),
             1 => Err(NOT_SUPPORTED),
@@ -72,13 +72,13 @@ nvml! {
 }
 
 /// Fails unless the card's memory has error correction.
-pub(super) fn corrects(unit: &Unit<'_>) -> Answer {
-    unit.whole()?;
+pub(super) fn corrects(unit: &CalledDevice<'_>) -> NvmlResult {
+    unit.require_card()?;
     unit.model.ecc.then_some(()).ok_or(NOT_SUPPORTED)
 }
 
 /// Reads NVML's numbers for off and on.
-pub(super) fn switch(mode: c_uint) -> Answer<bool> {
+pub(super) fn switch(mode: c_uint) -> NvmlResult<bool> {
     match mode {
         0 => Ok(false),
         1 => Ok(true),

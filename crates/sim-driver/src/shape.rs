@@ -10,13 +10,13 @@ use nvml_wrapper_sys::bindings::{
 use sim_node::state::MigProfile;
 
 use super::{
-    code::{Answer, VERSION_MISMATCH},
+    code::{NvmlResult, VERSION_MISMATCH},
     partition::multiprocessors,
     wire::{Out, chars, mark_of},
 };
 
 /// Profile of a GPU instance in the first structure.
-pub(super) fn summary(shape: &MigProfile) -> nvmlGpuInstanceProfileInfo_t {
+pub(super) fn instance_summary(shape: &MigProfile) -> nvmlGpuInstanceProfileInfo_t {
     nvmlGpuInstanceProfileInfo_t {
         id: shape.id,
         isP2pSupported: 0,
@@ -35,16 +35,16 @@ pub(super) fn summary(shape: &MigProfile) -> nvmlGpuInstanceProfileInfo_t {
 /// Writes the structure in the version that the caller has marked it with.
 pub(super) fn versioned<'a>(
     info: &Out<nvmlGpuInstanceProfileInfo_v2_t>,
-    shape: impl FnOnce() -> Answer<&'a MigProfile>,
-) -> Answer {
+    shape: impl FnOnce() -> NvmlResult<&'a MigProfile>,
+) -> NvmlResult {
     let newer = info.cast::<nvmlGpuInstanceProfileInfo_v3_t>();
-    let is_newer = newer.check(3).is_ok();
-    if !is_newer && info.check(2).is_err() {
+    let is_newer = newer.check_version(3).is_ok();
+    if !is_newer && info.check_version(2).is_err() {
         return Err(VERSION_MISMATCH);
     }
     let shape = shape()?;
     let name = chars(&format!("MIG {}", shape.name));
-    let plain = summary(shape);
+    let plain = instance_summary(shape);
     if is_newer {
         return newer.set(nvmlGpuInstanceProfileInfo_v3_t {
             version: mark_of::<nvmlGpuInstanceProfileInfo_v3_t>(3),
@@ -101,11 +101,11 @@ pub(super) fn compute_summary(
 /// [`versioned`] for a compute instance.
 pub(super) fn compute_versioned<'a>(
     info: &Out<nvmlComputeInstanceProfileInfo_v2_t>,
-    find: impl FnOnce() -> Answer<(&'a MigProfile, c_uint, u32)>,
-) -> Answer {
+    find: impl FnOnce() -> NvmlResult<(&'a MigProfile, c_uint, u32)>,
+) -> NvmlResult {
     let newer = info.cast::<nvmlComputeInstanceProfileInfo_v3_t>();
-    let is_newer = newer.check(3).is_ok();
-    if !is_newer && info.check(2).is_err() {
+    let is_newer = newer.check_version(3).is_ok();
+    if !is_newer && info.check_version(2).is_err() {
         return Err(VERSION_MISMATCH);
     }
     let (shape, profile, slices) = find()?;

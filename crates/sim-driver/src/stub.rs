@@ -8,7 +8,7 @@
 use std::ffi::{c_uint, c_ulonglong};
 
 use super::{
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
+    code::{INVALID_ARGUMENT, NOT_SUPPORTED, NvmlResult},
     nvml,
     wire::{Arg, Handle, Marked, Maybe, Out},
 };
@@ -24,7 +24,7 @@ pub(crate) struct Nothing(Handle);
 // === impl Nothing ===
 
 impl Arg for Nothing {
-    fn present(&self) -> Answer {
+    fn present(&self) -> NvmlResult {
         Err(INVALID_ARGUMENT)
     }
 }

@@ -12,25 +12,25 @@ use super::{
     call,
     code::{self, INSUFFICIENT_SIZE, INVALID_ARGUMENT},
     nvml, session,
-    wire::{Handle, Maybe, Out, Text, chars, mark_of},
+    wire::{Handle, Maybe, Out, TextOut, chars, mark_of},
 };
 
 nvml! {
     plain nvmlInit_v2, nvmlInit: () |name| {
         call::begin_early(name)?;
-        session::with(session::Session::init)
+        session::with_session(session::DriverSession::count_init)
     };
     plain nvmlInitWithFlags: (_flags: c_uint) |name| {
         call::begin_early(name)?;
-        session::with(session::Session::init)
+        session::with_session(session::DriverSession::count_init)
     };
     plain nvmlShutdown: () |name| {
         call::begin_early(name)?;
-        session::with(session::Session::shutdown)
+        session::with_session(session::DriverSession::shutdown)
     };
-    system nvmlSystemGetDriverVersion: (text: Text, length: c_uint) |state|
+    system nvmlSystemGetDriverVersion: (text: TextOut, length: c_uint) |state|
         text.set(length, &state.driver.version);
-    system nvmlSystemGetNVMLVersion: (text: Text, length: c_uint) |state|
+    system nvmlSystemGetNVMLVersion: (text: TextOut, length: c_uint) |state|
         text.set(length, &state.driver.nvml);
     system nvmlSystemGetCudaDriverVersion, nvmlSystemGetCudaDriverVersion_v2: (version: Out<c_int>) |state| version.set(state.driver.cuda);
     system nvmlDeviceGetCount_v2, nvmlDeviceGetCount: (count: Out<c_uint>) |state|
@@ -42,7 +42,7 @@ nvml! {
     system nvmlUnitGetHandleByIndex: (_index: c_uint, _unit: Out<Handle>) |_state| Err(INVALID_ARGUMENT);
     system nvmlSystemGetHicVersion: (count: Out<c_uint>, _entries: Maybe<nvmlHwbcEntry_t>) |_state| count.set(0);
     system nvmlSystemGetDriverBranch: (info: Out<nvmlSystemDriverBranchInfo_v1_t>, length: c_uint) |state| {
-        info.check(1)?;
+        info.check_version(1)?;
         let branch = branch(&state.driver.version);
         let room = usize::try_from(length).map_err(|_| INVALID_ARGUMENT)?;
         (branch.len() < room).then_some(()).ok_or(INSUFFICIENT_SIZE)?;
@@ -55,7 +55,7 @@ nvml! {
     system nvmlSystemGetConfComputeState: (found: Out<nvmlConfComputeSystemState_t>) |_state|
         found.set(nvmlConfComputeSystemState_t { environment: 0, ccFeature: 0, devToolsMode: 0 });
     system nvmlSystemGetConfComputeSettings: (settings: Out<nvmlSystemConfComputeSettings_v1_t>) |_state| {
-        settings.check(1)?;
+        settings.check_version(1)?;
         let version = mark_of::<nvmlSystemConfComputeSettings_v1_t>(1);
         settings.set(nvmlSystemConfComputeSettings_v1_t { version, environment: 0, ccFeature: 0, devToolsMode: 0, multiGpuMode: 0 })
     };
@@ -64,7 +64,7 @@ nvml! {
 /// Text of a code: a C string with static lifetime.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
-    describe(result).as_ptr()
+    error_text(result).as_ptr()
 }
 
 /// Branch of a driver version: `r580_00` for `580.95.05`.
@@ -73,7 +73,7 @@ fn branch(version: &str) -> String {
     format!("r{major}_00")
 }
 
-fn describe(result: nvmlReturn_t) -> &'static CStr {
+fn error_text(result: nvmlReturn_t) -> &'static CStr {
     match result {
         0 => c"Success",
         1 => c"Uninitialized",

@@ -6,10 +6,10 @@ use nvml_wrapper_sys::bindings as sys;
 use sim_node::state::Gpu;
 
 use super::{
-    affinity::cpus,
-    call::{Unit, resolve},
-    code::{Answer, GPU_IS_LOST, INVALID_ARGUMENT},
-    instance::number,
+    affinity::near_cpus,
+    call::{CalledDevice, resolve_handle},
+    code::{GPU_IS_LOST, INVALID_ARGUMENT, NvmlResult},
+    instance::to_nvml_count,
     nvml, session,
     wire::{Handle, Maybe, Out},
 };
@@ -24,16 +24,16 @@ const SYSTEM: u32 = 50;
 nvml! {
     device nvmlDeviceGetTopologyCommonAncestor: (other: Handle, level: Out<c_uint>) |unit| {
         let peer = peer(unit, other)?;
-        level.set(ancestor(unit.gpu, peer))
+        level.set(common_ancestor(unit.gpu, peer))
     };
     device nvmlDeviceGetTopologyNearestGpus: (level: c_uint, count: Out<c_uint>, devices: Maybe<Handle>) |unit| {
-        unit.whole()?;
-        let near = |gpu: &&Gpu| gpu.uuid != unit.gpu.uuid && ancestor(unit.gpu, gpu) <= level;
+        unit.require_card()?;
+        let near = |gpu: &&Gpu| gpu.uuid != unit.gpu.uuid && common_ancestor(unit.gpu, gpu) <= level;
         let found: Vec<_> = unit.state.gpus.iter().filter(near).collect();
         hand(&found, &count, &devices)
     };
     system nvmlSystemGetTopologyGpuSet: (cpu: c_uint, count: Out<c_uint>, devices: Maybe<Handle>) |state| {
-        let near = |index: usize| Unit::at(state, (index, None)).is_ok_and(|unit| cpus(&unit).any(|one| one == cpu));
+        let near = |index: usize| CalledDevice::at_place(state, (index, None)).is_ok_and(|unit| near_cpus(&unit).any(|one| one == cpu));
         let cards = state.gpus.iter().enumerate();
         let found: Vec<_> = cards.filter(|(index, _)| near(*index)).map(|(_, gpu)| gpu).collect();
         hand(&found, &count, &devices)
@@ -43,8 +43,8 @@ nvml! {
         if what > sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PROP {
             return Err(INVALID_ARGUMENT);
         }
-        let nvlink = joined(unit.gpu, peer);
-        let close = ancestor(unit.gpu, peer) <= HOST_BRIDGE;
+        let nvlink = are_joined(unit.gpu, peer);
+        let close = common_ancestor(unit.gpu, peer) <= HOST_BRIDGE;
         let able = match what {
             sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_NVLINK
             | sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_ATOMICS => nvlink,
@@ -59,25 +59,25 @@ nvml! {
 }
 
 /// Writes as many cards as the caller has room for; `count` receives their number.
-fn hand(cards: &[&Gpu], count: &Out<c_uint>, devices: &Maybe<Handle>) -> Answer {
+fn hand(cards: &[&Gpu], count: &Out<c_uint>, devices: &Maybe<Handle>) -> NvmlResult {
     let room = usize::try_from(count.get()?).map_err(|_| INVALID_ARGUMENT)?;
-    count.set(number(cards.len())?)?;
+    count.set(to_nvml_count(cards.len())?)?;
     if room == 0 || cards.is_empty() {
         return Ok(());
     }
-    let devices = devices.place().ok_or(INVALID_ARGUMENT)?;
-    let handles = session::with(|session| {
+    let devices = devices.non_null().ok_or(INVALID_ARGUMENT)?;
+    let handles = session::with_session(|session| {
         let some = cards.iter().take(room);
-        some.map(|gpu| session.card(gpu)).collect::<Vec<_>>()
+        some.map(|gpu| session.open_card(gpu)).collect::<Vec<_>>()
     });
     devices.set_all(&handles)
 }
 
 /// Second card of a pair. As for the first one, a lost card fails the call.
-pub(super) fn peer<'a>(unit: &Unit<'a>, other: Handle) -> Answer<&'a Gpu> {
-    unit.whole()?;
-    let peer = Unit::at(unit.state, resolve(unit.state, other)?)?;
-    peer.whole()?;
+pub(super) fn peer<'a>(unit: &CalledDevice<'a>, other: Handle) -> NvmlResult<&'a Gpu> {
+    unit.require_card()?;
+    let peer = CalledDevice::at_place(unit.state, resolve_handle(unit.state, other)?)?;
+    peer.require_card()?;
     if peer.gpu.lost {
         return Err(GPU_IS_LOST);
     }
@@ -85,7 +85,7 @@ pub(super) fn peer<'a>(unit: &Unit<'a>, other: Handle) -> Answer<&'a Gpu> {
 }
 
 /// Closest common ancestor of two cards, derived from the bridges above them.
-fn ancestor(a: &Gpu, b: &Gpu) -> u32 {
+fn common_ancestor(a: &Gpu, b: &Gpu) -> u32 {
     if a.uuid == b.uuid {
         return INTERNAL;
     }
@@ -104,7 +104,7 @@ fn ancestor(a: &Gpu, b: &Gpu) -> u32 {
 }
 
 /// True if NVLinks connect two cards, directly or through switches.
-fn joined(a: &Gpu, b: &Gpu) -> bool {
+fn are_joined(a: &Gpu, b: &Gpu) -> bool {
     let up = |gpu: &Gpu, remote| gpu.links.iter().any(|l| l.active && l.remote == remote);
     let direct = up(a, b.pci) && up(b, a.pci);
     let switched = |gpu: &Gpu| gpu.links.iter().any(|l| l.active && l.switch);
@@ -115,7 +115,7 @@ fn joined(a: &Gpu, b: &Gpu) -> bool {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use sim::Profile;
+    use sim::NodeProfile;
 
     #[rstest]
     #[case("dgx1-v100", 0, 1, SINGLE)]
@@ -133,8 +133,11 @@ mod tests {
         #[case] b: usize,
         #[case] level: u32,
     ) {
-        let state = Profile::named(profile).unwrap().state().unwrap();
-        assert_eq!(ancestor(&state.gpus[a], &state.gpus[b]), level);
-        assert_eq!(ancestor(&state.gpus[b], &state.gpus[a]), level);
+        let state = NodeProfile::find_profile(profile)
+            .unwrap()
+            .to_state()
+            .unwrap();
+        assert_eq!(common_ancestor(&state.gpus[a], &state.gpus[b]), level);
+        assert_eq!(common_ancestor(&state.gpus[b], &state.gpus[a]), level);
     }
 }

@@ -11,47 +11,47 @@ use rustix::{
     clippy::disallowed_types,
     reason = "this is synchronous C ABI code; there is no tokio clock in the caller's process"
 )]
-type Moment = std::time::Instant;
+type DeadlineInstant = std::time::Instant;
 
 /// Polling interval if the kernel gives no notifications.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Notifications of a folder, starting when the value is created.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct FolderWatch {
     notices: Option<OwnedFd>,
 }
 
 /// Point in time to wait until; `None` is never.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline(Option<Moment>);
+pub(super) struct WaitDeadline(Option<DeadlineInstant>);
 
-// === impl Deadline ===
+// === impl WaitDeadline ===
 
-impl Deadline {
+impl WaitDeadline {
     /// Deadline after `millis` milliseconds; never for `None`.
     pub(super) fn after(millis: Option<u64>) -> Self {
-        let later = |millis| Moment::now().checked_add(Duration::from_millis(millis));
+        let later = |millis| DeadlineInstant::now().checked_add(Duration::from_millis(millis));
         Self(millis.and_then(later))
     }
 
     /// Time left; `None` for ever.
-    fn left(self) -> Option<Duration> {
+    fn time_left(self) -> Option<Duration> {
         self.0
-            .map(|end| end.saturating_duration_since(Moment::now()))
+            .map(|end| end.saturating_duration_since(DeadlineInstant::now()))
     }
 
     /// True if the deadline has passed.
     pub(super) fn over(self) -> bool {
-        self.left().is_some_and(|left| left.is_zero())
+        self.time_left().is_some_and(|left| left.is_zero())
     }
 }
 
-// === impl Watch ===
+// === impl FolderWatch ===
 
-impl Watch {
+impl FolderWatch {
     /// Starts notifications. If the kernel has no more inotify watches
-    /// (`fs.inotify.max_user_watches`), [`Watch::wait`] polls.
+    /// (`fs.inotify.max_user_watches`), [`FolderWatch::wait_change`] polls.
     pub(super) fn new(folder: &Path) -> Self {
         let make = || {
             let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
@@ -69,8 +69,8 @@ impl Watch {
     }
 
     /// Returns after a change, at the deadline, or shortly before either. The caller checks again.
-    pub(super) fn wait(&self, deadline: Deadline) {
-        let left = deadline.left();
+    pub(super) fn wait_change(&self, deadline: WaitDeadline) {
+        let left = deadline.time_left();
         let Some(notices) = &self.notices else {
             std::thread::sleep(left.unwrap_or(SLICE).min(SLICE));
             return;

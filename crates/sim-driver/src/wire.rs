@@ -6,7 +6,7 @@ use std::{
     mem::size_of,
 };
 
-use super::code::{Answer, INSUFFICIENT_SIZE, INVALID_ARGUMENT, VERSION_MISMATCH};
+use super::code::{INSUFFICIENT_SIZE, INVALID_ARGUMENT, NvmlResult, VERSION_MISMATCH};
 
 /// A device, instance or event set. Opaque to the caller; an index in the session's table here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Marked<const SIZE: u32, const VERSION: u32>(*mut c_uint);
 /// Argument of a function. All arguments are checked before the function does anything.
 pub(crate) trait Arg {
     /// Fails if the argument is NULL where the function requires a pointer.
-    fn present(&self) -> Answer {
+    fn present(&self) -> NvmlResult {
         Ok(())
     }
 }
@@ -40,23 +40,23 @@ pub(crate) trait Arg {
 /// Pointer to room for a text that the function writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub(crate) struct Text(*mut c_char);
+pub(crate) struct TextOut(*mut c_char);
 
 /// Pointer to a text that the function reads.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub(crate) struct Given(*const c_char);
+pub(crate) struct GivenText(*const c_char);
 
 // === impl Out ===
 
 impl<T: Copy> Out<T> {
     /// Writes a value.
-    pub(super) fn set(&self, value: T) -> Answer {
+    pub(super) fn set(&self, value: T) -> NvmlResult {
         self.set_at(0, value)
     }
 
     /// Writes values in a row; by contract the caller has room for them.
-    pub(super) fn set_all(&self, values: &[T]) -> Answer {
+    pub(super) fn set_all(&self, values: &[T]) -> NvmlResult {
         for (index, value) in values.iter().enumerate() {
             self.set_at(index, *value)?;
         }
@@ -64,7 +64,7 @@ impl<T: Copy> Out<T> {
     }
 
     /// Writes one value of a row.
-    pub(super) fn set_at(&self, index: usize, value: T) -> Answer {
+    pub(super) fn set_at(&self, index: usize, value: T) -> NvmlResult {
         if self.0.is_null() {
             return Err(INVALID_ARGUMENT);
         }
@@ -75,18 +75,18 @@ impl<T: Copy> Out<T> {
     }
 
     /// Writes the last part of a large structure.
-    pub(super) fn set_end<U: Copy>(&self, value: U) -> Answer {
+    pub(super) fn set_end<U: Copy>(&self, value: U) -> NvmlResult {
         let parts = size_of::<T>() / size_of::<U>().max(1);
         self.cast::<U>().set_at(parts.saturating_sub(1), value)
     }
 
     /// Reads the value that the caller has set.
-    pub(super) fn get(&self) -> Answer<T> {
+    pub(super) fn get(&self) -> NvmlResult<T> {
         self.get_at(0)
     }
 
     /// Reads one value of a row.
-    pub(super) fn get_at(&self, index: usize) -> Answer<T> {
+    pub(super) fn get_at(&self, index: usize) -> NvmlResult<T> {
         if self.0.is_null() {
             return Err(INVALID_ARGUMENT);
         }
@@ -102,7 +102,7 @@ impl<T: Copy> Out<T> {
 
     /// Fails unless the first field of the structure is NVML's mark of this version: `size |
     /// version`.
-    pub(super) fn check(&self, version: u32) -> Answer {
+    pub(super) fn check_version(&self, version: u32) -> NvmlResult {
         let mark = self.cast::<c_uint>().get()?;
         (mark == mark_of::<T>(version))
             .then_some(())
@@ -111,7 +111,7 @@ impl<T: Copy> Out<T> {
 }
 
 impl<T> Arg for Out<T> {
-    fn present(&self) -> Answer {
+    fn present(&self) -> NvmlResult {
         if self.0.is_null() {
             return Err(INVALID_ARGUMENT);
         }
@@ -125,25 +125,25 @@ impl<T> Arg for Maybe<T> {}
 
 impl<T: Copy> Maybe<T> {
     /// Pointer that is a member of the caller's structure.
-    pub(super) fn inside(pointer: *mut T) -> Self {
+    pub(super) fn member_pointer(pointer: *mut T) -> Self {
         Self(Out(pointer))
     }
 
     /// Pointer, if it is not NULL.
-    pub(super) fn place(&self) -> Option<&Out<T>> {
+    pub(super) fn non_null(&self) -> Option<&Out<T>> {
         (!self.0.0.is_null()).then_some(&self.0)
     }
 
     /// Writes a list in NVML's way: `count` has the room and receives the number of values. Too
     /// little room is an error.
-    pub(super) fn list(&self, count: &Out<c_uint>, values: &[T]) -> Answer {
+    pub(super) fn write_list(&self, count: &Out<c_uint>, values: &[T]) -> NvmlResult {
         let room = count.get()?;
         count.set(c_uint::try_from(values.len()).map_err(|_| INVALID_ARGUMENT)?)?;
-        self.fill(room, values)
+        self.fill_exact(room, values)
     }
 
     /// Writes values if there is room for all of them.
-    pub(super) fn fill(&self, room: c_uint, values: &[T]) -> Answer {
+    pub(super) fn fill_exact(&self, room: c_uint, values: &[T]) -> NvmlResult {
         if usize::try_from(room).map_err(|_| INVALID_ARGUMENT)? < values.len() {
             return Err(INSUFFICIENT_SIZE);
         }
@@ -153,11 +153,11 @@ impl<T: Copy> Maybe<T> {
         self.0.set_all(values)
     }
 
-    /// Writes a list as [`Maybe::list`] does. A caller without any room gets the number only,
+    /// Writes a list as [`Maybe::write_list`] does. A caller without any room gets the number only,
     /// without an error.
-    pub(super) fn count_or_list(&self, count: &Out<c_uint>, values: &[T]) -> Answer {
-        match self.list(count, values) {
-            Err(INSUFFICIENT_SIZE) if self.place().is_none() => Ok(()),
+    pub(super) fn count_or_list(&self, count: &Out<c_uint>, values: &[T]) -> NvmlResult {
+        match self.write_list(count, values) {
+            Err(INSUFFICIENT_SIZE) if self.non_null().is_none() => Ok(()),
             answer => answer,
         }
     }
@@ -166,7 +166,7 @@ impl<T: Copy> Maybe<T> {
 // === impl Marked ===
 
 impl<const SIZE: u32, const VERSION: u32> Arg for Marked<SIZE, VERSION> {
-    fn present(&self) -> Answer {
+    fn present(&self) -> NvmlResult {
         let mark = Out(self.0).get()?;
         (mark == SIZE | VERSION << 24)
             .then_some(())
@@ -181,23 +181,23 @@ impl Arg for c_int {}
 impl Arg for c_ulonglong {}
 impl Arg for Handle {}
 
-impl Arg for Text {
-    fn present(&self) -> Answer {
+impl Arg for TextOut {
+    fn present(&self) -> NvmlResult {
         Out(self.0).present()
     }
 }
 
-impl Arg for Given {
-    fn present(&self) -> Answer {
+impl Arg for GivenText {
+    fn present(&self) -> NvmlResult {
         Out(self.0.cast_mut()).present()
     }
 }
 
-// === impl Text ===
+// === impl TextOut ===
 
-impl Text {
+impl TextOut {
     /// Writes a text with its final NUL; fails if it does not fit.
-    pub(super) fn set(self, length: c_uint, text: &str) -> Answer {
+    pub(super) fn set(self, length: c_uint, text: &str) -> NvmlResult {
         let room = usize::try_from(length).unwrap_or(0);
         if self.0.is_null() {
             return Err(INVALID_ARGUMENT);
@@ -211,11 +211,11 @@ impl Text {
     }
 }
 
-// === impl Given ===
+// === impl GivenText ===
 
-impl Given {
+impl GivenText {
     /// Reads the text; fails if it is not UTF-8.
-    pub(super) fn read(&self) -> Answer<&str> {
+    pub(super) fn read_text(&self) -> NvmlResult<&str> {
         if self.0.is_null() {
             return Err(INVALID_ARGUMENT);
         }

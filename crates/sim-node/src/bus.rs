@@ -46,7 +46,7 @@ impl BusId {
     }
 
     /// Long form of NVML's `busId`: eight digits of domain, upper case.
-    pub fn long(self) -> String {
+    pub fn to_nvml_form(self) -> String {
         format!("{:0>16}", self.to_string().to_uppercase())
     }
 }
@@ -91,17 +91,17 @@ fn read_bus_id(text: &str) -> Option<BusId> {
     if !(4..=8).contains(&domain.len()) {
         return None;
     }
-    let (device, function) = (number(&[*d1, *d0])?, number(&[*f])?);
+    let (device, function) = (parse_hex(&[*d1, *d0])?, parse_hex(&[*f])?);
     (device < 32 && function < 8).then_some(BusId {
-        domain: number(domain.as_bytes())?,
-        bus: u8::try_from(number(&[*b1, *b0])?).ok()?,
+        domain: parse_hex(domain.as_bytes())?,
+        bus: u8::try_from(parse_hex(&[*b1, *b0])?).ok()?,
         device: u8::try_from(device).ok()?,
         function: u8::try_from(function).ok()?,
     })
 }
 
 /// Value of up to eight hexadecimal digits.
-fn number(digits: &[u8]) -> Option<u32> {
+fn parse_hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |sum, digit| {
         Some(sum << 4 | char::from(*digit).to_digit(16)?)
     })
@@ -118,11 +118,11 @@ mod tests {
     fn reads_and_writes_both_forms() {
         let id: BusId = "0000:0f:1e.7".parse().unwrap();
         assert_eq!((id.domain, id.bus, id.device, id.function), (0, 15, 30, 7));
-        assert_eq!(id.long(), "00000000:0F:1E.7");
-        assert_eq!(id.long().parse(), Ok(id));
+        assert_eq!(id.to_nvml_form(), "00000000:0F:1E.7");
+        assert_eq!(id.to_nvml_form().parse(), Ok(id));
         let far: BusId = "12345678:0f:00.0".parse().unwrap();
         assert_eq!(far.to_string(), "12345678:0f:00.0");
-        assert_eq!(far.long(), "12345678:0F:00.0");
+        assert_eq!(far.to_nvml_form(), "12345678:0F:00.0");
     }
 
     #[rstest]
@@ -147,7 +147,7 @@ mod tests {
         fn survives_both_forms(domain: u32, bus: u8, device in 0u8..32, function in 0u8..8) {
             let id = BusId { domain, bus, device, function };
             prop_assert_eq!(id.to_string().parse(), Ok(id));
-            prop_assert_eq!(id.long().parse(), Ok(id));
+            prop_assert_eq!(id.to_nvml_form().parse(), Ok(id));
         }
 
         #[test]

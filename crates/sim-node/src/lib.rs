@@ -13,6 +13,6 @@ mod tree;
 
 pub use self::{
     bus::{BusId, InvalidBusId},
-    folder::Folder,
-    tree::Tree,
+    folder::NodeFolder,
+    tree::HostTree,
 };

@@ -2,8 +2,8 @@
 //! instance ids.
 
 use crate::{
-    identity::uuid,
-    state::{Gpu, Mig, MigProfile, Model},
+    identity::made_up_uuid,
+    state::{Gpu, GpuModel, MigDevice, MigProfile},
 };
 
 /// Memory slices of a card.
@@ -57,7 +57,7 @@ pub enum Error {
 ///
 /// # Errors
 /// If the card does not support MIG, has no such profile, or has no room.
-pub fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error> {
+pub fn add_mig_device(gpu: &mut Gpu, model: &GpuModel, profile: &str) -> Result<String, Error> {
     if model.mig.is_empty() {
         return Err(Error::Unsupported {
             gpu: gpu.uuid.clone(),
@@ -69,13 +69,13 @@ pub fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error>
             gpu: gpu.uuid.clone(),
         });
     }
-    let (shape, slices, wanted) = parse(model, profile).ok_or_else(|| Error::Profile {
+    let (shape, slices, wanted) = parse_mig_name(model, profile).ok_or_else(|| Error::Profile {
         gpu: gpu.uuid.clone(),
         profile: profile.to_owned(),
-        known: names(model),
+        known: join_profile_names(model),
     })?;
     let mig = share(gpu, shape, slices, wanted)
-        .or_else(|| place(gpu, model, shape, (slices, wanted)))
+        .or_else(|| place_instance(gpu, model, shape, (slices, wanted)))
         .ok_or_else(|| Error::Full {
             gpu: gpu.uuid.clone(),
             profile: profile.to_owned(),
@@ -87,28 +87,31 @@ pub fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error>
 }
 
 /// Profile, compute slices and first memory slice that a name requests.
-fn parse<'a>(model: &'a Model, profile: &str) -> Option<(&'a MigProfile, u32, Option<u32>)> {
+fn parse_mig_name<'a>(
+    model: &'a GpuModel,
+    profile: &str,
+) -> Option<(&'a MigProfile, u32, Option<u32>)> {
     let (name, wanted) = match profile.split_once('@') {
         Some((name, start)) => (name, Some(start.parse().ok()?)),
         None => (profile, None),
     };
-    if let Some(shape) = model.shape(name) {
+    if let Some(shape) = model.find_shape(name) {
         return Some((shape, shape.slices, wanted));
     }
     let (slices, rest) = name.split_once("c.")?;
-    let (slices, shape) = (slices.parse().ok()?, model.shape(rest)?);
+    let (slices, shape) = (slices.parse().ok()?, model.find_shape(rest)?);
     (1..shape.slices)
         .contains(&slices)
         .then_some((shape, slices, wanted))
 }
 
-fn names(model: &Model) -> String {
+fn join_profile_names(model: &GpuModel) -> String {
     let names: Vec<_> = model.mig.iter().map(|shape| shape.name.as_str()).collect();
     names.join(", ")
 }
 
 /// Makes a compute instance in an existing GPU instance that has free slices.
-fn share(gpu: &Gpu, shape: &MigProfile, slices: u32, wanted: Option<u32>) -> Option<Mig> {
+fn share(gpu: &Gpu, shape: &MigProfile, slices: u32, wanted: Option<u32>) -> Option<MigDevice> {
     // A device with all compute slices needs a GPU instance of its own.
     if slices == shape.slices {
         return None;
@@ -123,25 +126,30 @@ fn share(gpu: &Gpu, shape: &MigProfile, slices: u32, wanted: Option<u32>) -> Opt
             (used.saturating_add(slices) <= shape.slices).then_some((first, free))
         })
         .next()?;
-    Some(mig(gpu, shape, (first.gi, ci, first.start), slices))
+    Some(new_mig_device(
+        gpu,
+        shape,
+        (first.gi, ci, first.start),
+        slices,
+    ))
 }
 
 /// Makes a new GPU instance where one fits.
-fn place(
+fn place_instance(
     gpu: &Gpu,
-    model: &Model,
+    model: &GpuModel,
     shape: &MigProfile,
     (slices, wanted): (u32, Option<u32>),
-) -> Option<Mig> {
-    let (id, start) = room(gpu, model, shape, wanted)?;
-    Some(mig(gpu, shape, (id, 0, start), slices))
+) -> Option<MigDevice> {
+    let (id, start) = find_room(gpu, model, shape, wanted)?;
+    Some(new_mig_device(gpu, shape, (id, 0, start), slices))
 }
 
 /// Id and first memory slice of a new GPU instance, at the wanted slice or where the driver would
 /// place it; `None` if it does not fit.
-pub fn room(
+pub fn find_room(
     gpu: &Gpu,
-    model: &Model,
+    model: &GpuModel,
     shape: &MigProfile,
     wanted: Option<u32>,
 ) -> Option<(u32, u32)> {
@@ -154,14 +162,19 @@ pub fn room(
     if compute.saturating_add(shape.slices) > COMPUTE_SLICES || same >= shape.count {
         return None;
     }
-    let start = free(&taken, shape, wanted)?;
-    Some((id(shape, start), start))
+    let start = free_start(&taken, shape, wanted)?;
+    Some((instance_id(shape, start), start))
 }
 
 /// New MIG device in a GPU instance, from its instance ids and first memory slice.
-pub fn mig(gpu: &Gpu, shape: &MigProfile, (gi, ci, start): (u32, u32, u32), slices: u32) -> Mig {
-    Mig {
-        uuid: uuid("MIG", &[&gpu.uuid, &gi.to_string(), &ci.to_string()]),
+pub fn new_mig_device(
+    gpu: &Gpu,
+    shape: &MigProfile,
+    (gi, ci, start): (u32, u32, u32),
+    slices: u32,
+) -> MigDevice {
+    MigDevice {
+        uuid: made_up_uuid("MIG", &[&gpu.uuid, &gi.to_string(), &ci.to_string()]),
         gi,
         ci,
         profile: shape.name.clone(),
@@ -174,11 +187,11 @@ pub fn mig(gpu: &Gpu, shape: &MigProfile, (gi, ci, start): (u32, u32, u32), slic
 }
 
 /// GPU instances of a card: first memory slice and profile of each.
-pub fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigProfile)> {
+pub fn instances<'a>(gpu: &Gpu, model: &'a GpuModel) -> Vec<(u32, &'a MigProfile)> {
     let mut seen = Vec::new();
     let mut found = Vec::new();
     for mig in &gpu.migs {
-        let Some(shape) = model.shape(&mig.profile) else {
+        let Some(shape) = model.find_shape(&mig.profile) else {
             continue;
         };
         if !seen.contains(&mig.gi) {
@@ -187,7 +200,7 @@ pub fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigProfile)> 
         }
     }
     for instance in &gpu.instances {
-        if let Some(shape) = model.shape(&instance.profile)
+        if let Some(shape) = model.find_shape(&instance.profile)
             && !seen.contains(&instance.id)
         {
             found.push((instance.start, shape));
@@ -197,7 +210,7 @@ pub fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigProfile)> 
 }
 
 /// Possible first memory slices of a profile: multiples of its own size.
-pub fn starts(shape: &MigProfile) -> Vec<u32> {
+pub fn possible_starts(shape: &MigProfile) -> Vec<u32> {
     let size = shape.memory_slices.clamp(1, MEMORY_SLICES);
     let all = (0..MEMORY_SLICES).step_by(size as usize);
     let fits = all.filter(|start| start + size <= MEMORY_SLICES);
@@ -206,7 +219,11 @@ pub fn starts(shape: &MigProfile) -> Vec<u32> {
 
 /// First memory slice for a new instance: the wanted one, or the last free one, as the driver
 /// chooses.
-fn free(taken: &[(u32, &MigProfile)], shape: &MigProfile, wanted: Option<u32>) -> Option<u32> {
+fn free_start(
+    taken: &[(u32, &MigProfile)],
+    shape: &MigProfile,
+    wanted: Option<u32>,
+) -> Option<u32> {
     let fits = |start: &u32| {
         if wanted.is_some_and(|wanted| wanted != *start) {
             return false;
@@ -217,12 +234,12 @@ fn free(taken: &[(u32, &MigProfile)], shape: &MigProfile, wanted: Option<u32>) -
         };
         taken.iter().all(apart)
     };
-    starts(shape).into_iter().rev().find(fits)
+    possible_starts(shape).into_iter().rev().find(fits)
 }
 
 /// Instance id, which the driver derives from size and placement: `1g` at slice 6 is 13, `2g` at 4
 /// is 5.
-fn id(shape: &MigProfile, start: u32) -> u32 {
+fn instance_id(shape: &MigProfile, start: u32) -> u32 {
     match shape.memory_slices {
         8 => 0,
         4 => 1 + start / 4,

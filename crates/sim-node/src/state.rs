@@ -18,30 +18,30 @@ mod sensor;
 mod setting;
 
 pub use board::Board;
-pub use kind::{Clocks, MigProfile, Model, Power, Thresholds};
-pub use machine::{Fabric, Machine, Platform, Tegra, VgpuHost};
-pub use place::{Place, by_uuid};
+pub use kind::{GpuModel, MaxClocks, MigProfile, PowerLimits, TemperatureLimits};
+pub use machine::{MachineFacts, NodePlatform, NvlinkFabric, Tegra, VgpuHost};
+pub use place::{DevicePlace, by_uuid};
 pub use sensor::Sensors;
-pub use setting::{Instance, Process, Settings, Work};
+pub use setting::{CardSettings, GpuInstance, GpuProcess, ProcessWork};
 
 /// State of one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct NodeState {
     /// Number of the change; grows by one with each change.
     pub generation: u64,
     /// Name of the profile that the node was created from.
     pub profile: String,
     /// Versions of the driver.
-    pub driver: Driver,
+    pub driver: DriverVersions,
     /// Facts of the machine, apart from its cards.
     #[serde(default)]
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// NUMA nodes of the machine.
     #[serde(default)]
     pub numa: Vec<NumaNode>,
     /// Models of the cards, by the key in [`Gpu::model`].
     #[serde(default)]
-    pub models: BTreeMap<String, Model>,
+    pub models: BTreeMap<String, GpuModel>,
     /// Cards, sorted by PCI address; the position is the driver's index.
     #[serde(default)]
     pub gpus: Vec<Gpu>,
@@ -50,10 +50,10 @@ pub struct State {
     pub removed: Vec<Gpu>,
     /// PCI functions that are not GPUs.
     #[serde(default)]
-    pub others: Vec<Other>,
+    pub others: Vec<OtherFunction>,
     /// Simulated faults.
     #[serde(default)]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<NvmlFault>,
     /// Number of reboots of the machine.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reboots: u64,
@@ -62,7 +62,7 @@ pub struct State {
 /// Versions of the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Driver {
+pub struct DriverVersions {
     /// Version of the kernel driver, e.g. `580.95.05`.
     pub version: String,
     /// Version of the management library, e.g. `13.580.95.05`.
@@ -86,7 +86,7 @@ pub struct NumaNode {
 /// A PCI function that is not a GPU: an NVSwitch, a network card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Other {
+pub struct OtherFunction {
     /// PCI address.
     pub pci: BusId,
     /// `vendor:device` in hex, e.g. `15b3:101b`.
@@ -132,7 +132,7 @@ pub struct Gpu {
     pub mig_enabled: bool,
     /// MIG devices, sorted by their instance ids; the position is the driver's index.
     #[serde(default)]
-    pub migs: Vec<Mig>,
+    pub migs: Vec<MigDevice>,
     /// NVLinks; the position is the number of the link.
     #[serde(default)]
     pub links: Vec<NvLink>,
@@ -143,19 +143,19 @@ pub struct Gpu {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<u64>,
     /// Settings that an administrator or a program has changed.
-    #[serde(default, skip_serializing_if = "Settings::untouched")]
-    pub settings: Settings,
+    #[serde(default, skip_serializing_if = "CardSettings::untouched")]
+    pub settings: CardSettings,
     /// GPU instances that exist without a MIG device. Each MIG device implies one more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub instances: Vec<Instance>,
+    pub instances: Vec<GpuInstance>,
     /// Processes that use the card.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub processes: Vec<Process>,
+    pub processes: Vec<GpuProcess>,
 }
 
 /// A MIG device: a compute instance in a GPU instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mig {
+pub struct MigDevice {
     /// `MIG-…`.
     pub uuid: String,
     /// Id of the GPU instance.
@@ -190,7 +190,7 @@ pub struct NvLink {
 
 /// A simulated fault of an NVML call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct NvmlFault {
     /// NVML function. A name without a version suffix stands for all versions, `*` for all
     /// functions.
     pub call: String,
@@ -221,7 +221,7 @@ pub enum Effect {
 
 /// Line of `events.jsonl`: an event that the driver reports to event sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct NodeEvent {
     /// UUID of the card.
     pub gpu: String,
     /// Id of the GPU instance; absent for the whole card.
@@ -236,14 +236,14 @@ pub struct Event {
     pub data: u64,
 }
 
-// === impl State ===
+// === impl NodeState ===
 
-impl State {
+impl NodeState {
     /// Checks that the state is usable.
     ///
     /// # Errors
     /// Describes the first problem and names the card.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check_state(&self) -> Result<(), String> {
         for gpu in &self.gpus {
             let Some(model) = self.models.get(&gpu.model) else {
                 return Err(format!(
@@ -254,7 +254,7 @@ impl State {
             let migs = gpu.migs.iter().map(|mig| (&mig.uuid, &mig.profile));
             let alone = gpu.instances.iter().map(|one| (&gpu.uuid, &one.profile));
             for (uuid, profile) in migs.chain(alone) {
-                if model.shape(profile).is_none() {
+                if model.find_shape(profile).is_none() {
                     return Err(format!("{uuid} has the unknown MIG profile `{profile}`"));
                 }
             }
@@ -263,19 +263,19 @@ impl State {
     }
 
     /// CPUs of a NUMA node as the kernel lists them; all CPUs for `None`.
-    pub fn cpus(&self, numa: Option<u32>) -> String {
+    pub fn cpus_near(&self, numa: Option<u32>) -> String {
         let near = |n: &&NumaNode| numa.is_none_or(|wanted| n.node == wanted);
         let lists = self.numa.iter().filter(near).map(|n| n.cpus.as_str());
         lists.collect::<Vec<_>>().join(",")
     }
 }
 
-// === impl Mig ===
+// === impl MigDevice ===
 
-impl Mig {
+impl MigDevice {
     /// Name of the MIG device. It has the compute slices if they differ from the GPU instance's:
     /// `1c.3g.20gb`.
-    pub fn name(&self, shape: &MigProfile) -> String {
+    pub fn mig_name(&self, shape: &MigProfile) -> String {
         if self.slices == shape.slices {
             shape.name.clone()
         } else {

@@ -11,7 +11,7 @@ use std::{
 
 use rustix::fs::FlockOperation;
 
-use crate::state::{Event, State};
+use crate::state::{NodeEvent, NodeState};
 
 /// Largest `node.json` that is read, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -33,7 +33,7 @@ pub const ROOT: &str = "root";
 
 /// Identity of one version of `node.json`, to detect changes without reading the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct StateStamp {
     inode: u64,
     size: u64,
     seconds: i64,
@@ -43,11 +43,11 @@ pub struct Stamp {
 /// One version of the state. As long as its file is open, the kernel cannot reuse the inode for a
 /// later version, so no two versions have the same stamp.
 #[derive(Debug)]
-pub struct Version {
+pub struct StateVersion {
     /// Identity of this version.
-    pub stamp: Stamp,
+    pub stamp: StateStamp,
     /// State in this version.
-    pub state: State,
+    pub state: NodeState,
     /// Open file that the state was read from.
     pub file: fs_err::File,
 }
@@ -79,18 +79,18 @@ pub enum Error {
 
 /// Exclusive right to replace a node's state. Released on drop.
 #[derive(Debug)]
-pub struct Lock {
+pub struct StoreLock {
     _file: fs_err::File,
 }
 
-// === impl Stamp ===
+// === impl StateStamp ===
 
-impl Stamp {
+impl StateStamp {
     /// Stamp of the current version in the folder.
     ///
     /// # Errors
     /// If the folder has no state file.
-    pub fn of(dir: &Path) -> io::Result<Self> {
+    pub fn of_folder(dir: &Path) -> io::Result<Self> {
         Ok(Self::new(&fs_err::metadata(dir.join(STATE))?))
     }
 
@@ -104,14 +104,14 @@ impl Stamp {
     }
 }
 
-// === impl Lock ===
+// === impl StoreLock ===
 
-impl Lock {
+impl StoreLock {
     /// Takes the lock. Waits without a limit while another process changes the node.
     ///
     /// # Errors
     /// If the lock file cannot be created.
-    pub fn take(dir: &Path) -> io::Result<Self> {
+    pub fn take_lock(dir: &Path) -> io::Result<Self> {
         let file = fs_err::OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -127,19 +127,19 @@ impl Lock {
 ///
 /// # Errors
 /// If there is no state file, or it is not valid.
-pub fn load(dir: &Path) -> Result<State, Error> {
-    read(dir).map(|version| version.state)
+pub fn load_state(dir: &Path) -> Result<NodeState, Error> {
+    read_version(dir).map(|version| version.state)
 }
 
 /// Reads the state and keeps its file open.
 ///
 /// # Errors
 /// If there is no state file, or it is not valid.
-pub fn read(dir: &Path) -> Result<Version, Error> {
+pub fn read_version(dir: &Path) -> Result<StateVersion, Error> {
     let path = dir.join(STATE);
     let mut bytes = Vec::new();
     let file = fs_err::File::open(&path)?;
-    let stamp = Stamp::new(&file.metadata()?);
+    let stamp = StateStamp::new(&file.metadata()?);
     // The stamp is taken from the open file: the path may be replaced at any time.
     (&file).take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     let nonsense = |reason| Error::Nonsense {
@@ -149,19 +149,19 @@ pub fn read(dir: &Path) -> Result<Version, Error> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(nonsense(format!("it is larger than {MAX_BYTES} bytes")));
     }
-    let state: State = serde_json::from_slice(&bytes).map_err(|source| Error::Syntax {
+    let state: NodeState = serde_json::from_slice(&bytes).map_err(|source| Error::Syntax {
         path: path.clone(),
         source,
     })?;
-    state.check().map_err(nonsense)?;
-    Ok(Version { stamp, state, file })
+    state.check_state().map_err(nonsense)?;
+    Ok(StateVersion { stamp, state, file })
 }
 
-/// Replaces the state. The caller must hold the [`Lock`].
+/// Replaces the state. The caller must hold the [`StoreLock`].
 ///
 /// # Errors
 /// If the state cannot be written; the old state stays.
-pub fn save(dir: &Path, state: &State) -> io::Result<()> {
+pub fn save_state(dir: &Path, state: &NodeState) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".node-").tempfile_in(dir)?;
     // Written at once: a serialiser on the file would make ten thousand system calls.
     file.write_all(&serde_json::to_vec_pretty(state)?)?;
@@ -173,7 +173,7 @@ pub fn save(dir: &Path, state: &State) -> io::Result<()> {
 ///
 /// # Errors
 /// If the event cannot be written.
-pub fn append(dir: &Path, event: &Event) -> io::Result<()> {
+pub fn append(dir: &Path, event: &NodeEvent) -> io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
     fs_err::OpenOptions::new()

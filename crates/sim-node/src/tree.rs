@@ -12,7 +12,7 @@ use std::{
 
 use rustix::fs::{CWD, FileType, Mode};
 
-use crate::state::State;
+use crate::state::NodeState;
 
 mod config;
 mod dev;
@@ -24,78 +24,79 @@ mod sys;
 
 /// Files that belong below the root: each path with its content.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Tree {
-    entries: BTreeMap<PathBuf, Entry>,
+pub struct HostTree {
+    entries: BTreeMap<PathBuf, TreeEntry>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Entry {
+enum TreeEntry {
     File(Vec<u8>),
     Program(Vec<u8>),
     Link(PathBuf),
     Socket,
 }
 
-// === impl Tree ===
+// === impl HostTree ===
 
-impl Tree {
+impl HostTree {
     /// Files that belong to a state.
-    pub fn of(state: &State) -> Self {
+    pub fn from_state(state: &NodeState) -> Self {
         let mut tree = Self::default();
-        sys::add(&mut tree, state);
-        proc::add(&mut tree, state);
-        dev::add(&mut tree, state);
-        platform::add(&mut tree, state);
+        sys::add_sys(&mut tree, state);
+        proc::add_proc(&mut tree, state);
+        dev::add_dev(&mut tree, state);
+        platform::add_platform(&mut tree, state);
         tree
     }
 
     /// Files of the driver's installation alone. `library` is the driver library that the installed
     /// NVML loads by name.
-    pub fn installation(state: &State, library: &Path) -> Self {
+    pub fn installation(state: &NodeState, library: &Path) -> Self {
         let mut tree = Self::default();
-        driver::add(&mut tree, state, library);
+        driver::add_driver(&mut tree, state, library);
         tree
     }
 
     /// Adds the entries of `other`, which replace those at the same paths.
-    pub fn with(mut self, other: Self) -> Self {
+    pub fn with_entries(mut self, other: Self) -> Self {
         self.entries.extend(other.entries);
         self
     }
 
     /// Paths below the root, sorted.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub fn entry_paths(&self) -> impl Iterator<Item = &Path> {
         self.entries.keys().map(PathBuf::as_path)
     }
 
-    fn file(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
+    fn add_file(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
         self.entries
-            .insert(path.into(), Entry::File(content.into()));
+            .insert(path.into(), TreeEntry::File(content.into()));
     }
 
-    fn program(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
-        let program = Entry::Program(content.into());
+    fn add_program(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
+        let program = TreeEntry::Program(content.into());
         self.entries.insert(path.into(), program);
     }
 
     /// Adds a socket without a server.
-    fn socket(&mut self, path: impl Into<PathBuf>) {
-        self.entries.insert(path.into(), Entry::Socket);
+    fn add_socket(&mut self, path: impl Into<PathBuf>) {
+        self.entries.insert(path.into(), TreeEntry::Socket);
     }
 
     /// Adds a symlink with exactly this target.
     fn said_link(&mut self, path: impl Into<PathBuf>, target: &str) {
-        self.entries.insert(path.into(), Entry::Link(target.into()));
+        self.entries
+            .insert(path.into(), TreeEntry::Link(target.into()));
     }
 
     /// Adds a symlink to another path of the tree, relative as the kernel writes it.
-    fn link(&mut self, path: impl Into<PathBuf>, to: impl AsRef<Path>) {
+    fn add_relative_link(&mut self, path: impl Into<PathBuf>, to: impl AsRef<Path>) {
         let path = path.into();
         let depth = path.components().count().saturating_sub(1);
         let target = std::iter::repeat_n("..", depth)
             .collect::<PathBuf>()
             .join(to);
-        self.entries.insert(path, Entry::Link(target));
+        self.entries.insert(path, TreeEntry::Link(target));
     }
 
     /// Writes the files that are missing or differ. A file with the right content is not touched,
@@ -103,7 +104,7 @@ impl Tree {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn write(&self, root: &Path) -> io::Result<()> {
+    pub fn write_tree(&self, root: &Path) -> io::Result<()> {
         let mut made = BTreeSet::new();
         for (path, entry) in &self.entries {
             let path = root.join(path);
@@ -112,7 +113,7 @@ impl Tree {
             {
                 fs_err::create_dir_all(parent)?;
             }
-            entry.write(&path)?;
+            entry.write_entry(&path)?;
         }
         Ok(())
     }
@@ -121,7 +122,7 @@ impl Tree {
     ///
     /// # Errors
     /// If a file cannot be removed.
-    pub fn remove(&self, root: &Path) -> io::Result<()> {
+    pub fn remove_entries(&self, root: &Path) -> io::Result<()> {
         for path in self.entries.keys() {
             match fs_err::remove_file(root.join(path)) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -135,20 +136,20 @@ impl Tree {
     ///
     /// # Errors
     /// If a file cannot be removed.
-    pub fn prune(&self, root: &Path) -> io::Result<()> {
+    pub fn prune_others(&self, root: &Path) -> io::Result<()> {
         let mut folders = BTreeSet::new();
         for path in self.entries.keys() {
             folders.extend(path.ancestors().map(Path::to_owned));
         }
-        self.sweep(root, Path::new(""), &folders)
+        self.sweep_folder(root, Path::new(""), &folders)
     }
 
-    fn sweep(&self, root: &Path, at: &Path, folders: &BTreeSet<PathBuf>) -> io::Result<()> {
+    fn sweep_folder(&self, root: &Path, at: &Path, folders: &BTreeSet<PathBuf>) -> io::Result<()> {
         for entry in fs_err::read_dir(root.join(at))? {
             let entry = entry?;
             let path = at.join(entry.file_name());
             match entry.file_type()?.is_dir() {
-                true if folders.contains(&path) => self.sweep(root, &path, folders)?,
+                true if folders.contains(&path) => self.sweep_folder(root, &path, folders)?,
                 true => fs_err::remove_dir_all(entry.path())?,
                 false if self.entries.contains_key(&path) => {}
                 false => fs_err::remove_file(entry.path())?,
@@ -158,11 +159,11 @@ impl Tree {
     }
 }
 
-// === impl Entry ===
+// === impl TreeEntry ===
 
-impl Entry {
+impl TreeEntry {
     /// Creates the entry at a path, unless it is there with the same content.
-    fn write(&self, path: &Path) -> io::Result<()> {
+    fn write_entry(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::File(content) | Self::Program(content) => {
                 if fs_err::read(path).ok().as_deref() != Some(content) {

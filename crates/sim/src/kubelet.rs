@@ -32,13 +32,13 @@ mod wire;
 pub use self::{
     allocate::AdmissionError,
     checkpoint::FILE as CHECKPOINT,
-    pod::{Admitted, Container, Granted, Pod},
-    record::{Allocation, Breach, List, Outcome, Registration, Violation},
-    state::{Capacity, Device, Devices},
+    pod::{AdmittedPod, GrantedDevices, Pod, PodContainer},
+    record::{Allocation, Breach, DeviceList, Registration, RegistrationOutcome, Violation},
+    state::{DeviceCounts, PluginDevice, PluginDevices},
     wait::WaitError,
 };
 
-use self::state::State;
+use self::state::KubeletState;
 
 /// gRPC library of Kubernetes 1.36, as its user agent names the library.
 const LIBRARY: &str = "grpc-go/1.79.3";
@@ -47,12 +47,12 @@ const LIBRARY: &str = "grpc-go/1.79.3";
 /// handle.
 #[derive(Clone)]
 pub struct Kubelet {
-    owner: Arc<Owner>,
+    owner: Arc<KubeletOwner>,
 }
 
 /// Settings that a kubelet is started with.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct KubeletSettings {
     /// Device plugin directory; created if it is missing.
     pub dir: PathBuf,
     /// Socket of the pod resources API; `None` if the API is not served.
@@ -107,17 +107,17 @@ pub enum Error {
     },
 }
 
-/// Stops the kubelet when the last handle is dropped. Tasks hold the [`Core`] and never the owner,
+/// Stops the kubelet when the last handle is dropped. Tasks hold the [`KubeletCore`] and never the owner,
 /// or else this drop would never come.
-struct Owner {
-    core: Arc<Core>,
+struct KubeletOwner {
+    core: Arc<KubeletCore>,
 }
 
 /// Data that handles and tasks share.
 #[derive(Debug)]
-struct Core {
-    settings: Settings,
-    state: Mutex<State>,
+struct KubeletCore {
+    settings: KubeletSettings,
+    state: Mutex<KubeletState>,
     /// Counter of the changes of `state`; waiters subscribe to it.
     changed: watch::Sender<u64>,
     /// All tasks that have run since the last start.
@@ -136,8 +136,8 @@ impl Kubelet {
     ///
     /// # Errors
     /// If the directory cannot be prepared or a socket cannot be bound.
-    pub async fn start(settings: Settings) -> Result<Self, Error> {
-        let core = Arc::new(Core {
+    pub async fn start_kubelet(settings: KubeletSettings) -> Result<Self, Error> {
+        let core = Arc::new(KubeletCore {
             settings,
             state: Mutex::default(),
             changed: watch::Sender::new(0),
@@ -146,7 +146,7 @@ impl Kubelet {
             saving: Mutex::default(),
         });
         let kubelet = Self {
-            owner: Arc::new(Owner { core }),
+            owner: Arc::new(KubeletOwner { core }),
         };
         kubelet.start_again().await?;
         Ok(kubelet)
@@ -154,13 +154,14 @@ impl Kubelet {
 
     /// Capacity in the node's status, by resource. A name that was registered once stays, with
     /// zeros.
-    pub fn node(&self) -> BTreeMap<String, Capacity> {
-        self.core().look(State::node)
+    pub fn node_status(&self) -> BTreeMap<String, DeviceCounts> {
+        self.core().read_state(KubeletState::count_devices)
     }
 
     /// Devices of a resource; empty if the resource is unknown.
-    pub fn devices(&self, resource: &str) -> Devices {
-        self.core().look(|state| state.devices(resource))
+    pub fn resource_devices(&self, resource: &str) -> PluginDevices {
+        self.core()
+            .read_state(|state| state.listed_devices(resource))
     }
 
     /// Admits a pod and starts its containers, one pod at a time, as the kubelet does. There is no
@@ -168,8 +169,8 @@ impl Kubelet {
     ///
     /// # Errors
     /// If the pod is rejected or a container cannot start, with the kubelet's message.
-    pub async fn admit(&self, pod: Pod) -> Result<Admitted, AdmissionError> {
-        self.core().admit(pod).await
+    pub async fn admit_pod(&self, pod: Pod) -> Result<AdmittedPod, AdmissionError> {
+        self.core().run_admission(pod).await
     }
 
     /// Starts a container of an admitted pod again, with the devices of its admission.
@@ -178,9 +179,9 @@ impl Kubelet {
     /// If there is no such container, or PreStartContainer fails.
     pub async fn restart_container(
         &self,
-        pod: &pod::Id,
+        pod: &pod::PodId,
         container: &str,
-    ) -> Result<Granted, AdmissionError> {
+    ) -> Result<GrantedDevices, AdmissionError> {
         self.core().start_container(pod, container).await
     }
 
@@ -189,25 +190,25 @@ impl Kubelet {
     ///
     /// # Errors
     /// If a device that the pod held is missing or unhealthy, with the kubelet's message.
-    pub async fn readmit(&self, pod: &pod::Id) -> Result<(), AdmissionError> {
-        self.core().readmit(pod).await
+    pub async fn readmit_pod(&self, pod: &pod::PodId) -> Result<(), AdmissionError> {
+        self.core().run_readmission(pod).await
     }
 
     /// Removes a pod and frees its devices; the plugin is not told (the API has no deallocate
     /// call). Returns true if the pod was on the node.
-    pub fn remove(&self, pod: &pod::Id) -> bool {
-        let found = self.core().change(|state| {
+    pub fn remove_pod(&self, pod: &pod::PodId) -> bool {
+        let found = self.core().change_state(|state| {
             let found = state.pods.remove(pod).is_some();
-            state.prune();
+            state.free_removed_pods();
             found
         });
-        self.core().save();
+        self.core().save_checkpoint();
         found
     }
 
     /// Ends a resource's ListAndWatch streams. Returns true if there was a stream.
     pub fn cut_stream(&self, resource: &str) -> bool {
-        self.core().look(|state| {
+        self.core().read_state(|state| {
             let clients = state.clients.get(resource).into_iter().flatten();
             clients.map(|client| client.cut.cancel()).count() > 0
         })
@@ -215,20 +216,20 @@ impl Kubelet {
 
     /// Drops a resource's endpoint while its streams stay open and are ignored. Only a zero in the
     /// node's status remains. Returns true if the resource was known.
-    pub fn forget(&self, resource: &str) -> bool {
-        let found = self.core().change(|state| {
+    pub fn forget_resource(&self, resource: &str) -> bool {
+        let found = self.core().change_state(|state| {
             for client in state.clients.remove(resource).into_iter().flatten() {
                 client.forgotten.store(true, Ordering::Relaxed);
             }
             state.resources.remove(resource).is_some()
         });
-        self.core().save();
+        self.core().save_checkpoint();
         found
     }
 
     /// Refuses the next `count` registrations with `message`.
     pub fn refuse_next(&self, count: usize, message: &str) {
-        self.core().change(|state| {
+        self.core().change_state(|state| {
             let messages = std::iter::repeat_n(message.to_owned(), count);
             state.faults.refuse.extend(messages);
         });
@@ -237,17 +238,18 @@ impl Kubelet {
     /// Delays each call of Register that arrives from now on by `time`: `Duration::MAX` means for
     /// ever, zero ends the delay.
     pub fn stall(&self, time: Duration) {
-        self.core().change(|state| state.faults.stall = time);
+        self.core().change_state(|state| state.faults.stall = time);
     }
 
     /// All calls of Register so far, oldest first, over all restarts.
     pub fn registrations(&self) -> Vec<Registration> {
-        self.core().look(|state| state.record.registrations.clone())
+        self.core()
+            .read_state(|state| state.record.registrations.clone())
     }
 
     /// Lists of a resource so far, oldest first; at most the newest 1000.
-    pub fn lists(&self, resource: &str) -> Vec<List> {
-        self.core().look(|state| {
+    pub fn device_lists(&self, resource: &str) -> Vec<DeviceList> {
+        self.core().read_state(|state| {
             let lists = state.record.lists.get(resource).into_iter().flatten();
             lists.cloned().collect()
         })
@@ -255,20 +257,22 @@ impl Kubelet {
 
     /// Successful calls of Allocate so far, oldest first.
     pub fn allocations(&self) -> Vec<Allocation> {
-        self.core().look(|state| state.record.allocations.clone())
+        self.core()
+            .read_state(|state| state.record.allocations.clone())
     }
 
     /// Breaches of the device plugin contract so far, oldest first.
     pub fn violations(&self) -> Vec<Violation> {
-        self.core().look(|state| state.record.violations.clone())
+        self.core()
+            .read_state(|state| state.record.violations.clone())
     }
 
     /// Device plugin directory.
-    pub fn dir(&self) -> &Path {
+    pub fn plugin_dir(&self) -> &Path {
         &self.core().settings.dir
     }
 
-    fn core(&self) -> &Arc<Core> {
+    fn core(&self) -> &Arc<KubeletCore> {
         &self.owner.core
     }
 }
@@ -277,14 +281,14 @@ impl fmt::Debug for Kubelet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kubelet")
             .field("settings", &self.core().settings)
-            .field("node", &self.node())
+            .field("node", &self.node_status())
             .finish()
     }
 }
 
-// === impl Settings ===
+// === impl KubeletSettings ===
 
-impl Settings {
+impl KubeletSettings {
     /// Settings with the default era and the real kubelet's timeouts, without pod resources.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
@@ -300,42 +304,42 @@ impl Settings {
     }
 }
 
-// === impl Owner ===
+// === impl KubeletOwner ===
 
-impl Drop for Owner {
+impl Drop for KubeletOwner {
     fn drop(&mut self) {
-        self.core.kill();
+        self.core.kill_tasks();
     }
 }
 
-// === impl Core ===
+// === impl KubeletCore ===
 
-impl Core {
+impl KubeletCore {
     /// Reads the state under its lock.
-    fn look<T>(&self, read: impl FnOnce(&State) -> T) -> T {
-        read(&lock(&self.state))
+    fn read_state<T>(&self, read: impl FnOnce(&KubeletState) -> T) -> T {
+        read(&lock_state(&self.state))
     }
 
     /// Changes the state and wakes all waiters.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let result = change(&mut lock(&self.state));
+    fn change_state<T>(&self, change: impl FnOnce(&mut KubeletState) -> T) -> T {
+        let result = change(&mut lock_state(&self.state));
         self.changed.send_modify(|count| *count += 1);
         result
     }
 
     /// Writes the checkpoint. A failure is only logged, as in the kubelet.
-    fn save(&self) {
-        let _turn = lock(&self.saving);
-        let contents = self.look(checkpoint::encode);
-        if let Err(error) = checkpoint::write(&self.settings.dir, &contents) {
+    fn save_checkpoint(&self) {
+        let _turn = lock_state(&self.saving);
+        let contents = self.read_state(checkpoint::encode);
+        if let Err(error) = checkpoint::write_checkpoint(&self.settings.dir, &contents) {
             tracing::warn!(%error, "cannot write the checkpoint");
         }
     }
 
     /// Starts a task that ends with this run of the kubelet. A task that panicked is reported when
     /// the next one starts.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = lock(&self.tasks);
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock_state(&self.tasks);
         while let Some(ended) = tasks.try_join_next() {
             if let Err(error) = ended
                 && error.is_panic()
@@ -348,6 +352,6 @@ impl Core {
 }
 
 /// Locks a mutex, poisoned or not: no code under these locks leaves the data half changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_state<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

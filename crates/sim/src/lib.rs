@@ -13,11 +13,11 @@ mod node;
 mod scratch;
 mod target;
 
-pub use node::{EccKind, Error, GpuInfo, Holders, MigInfo, NewGpu, Node};
-pub use profile::Profile;
-pub use scratch::{Scratch, scratch};
+pub use node::{CardHolders, EccKind, Error, GpuInfo, MigInfo, NewGpu, Node};
+pub use profile::NodeProfile;
+pub use scratch::{ScratchNode, scratch};
 pub use sim_node::{
     BusId, InvalidBusId,
     state::{self, Effect},
 };
-pub use target::Target;
+pub use target::DeviceTarget;

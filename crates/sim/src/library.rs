@@ -16,7 +16,7 @@ const BYTES: &[u8] = include_bytes!(env!("SIM_DRIVER_LIBRARY"));
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write(file: &Path) -> io::Result<()> {
+pub fn write_library(file: &Path) -> io::Result<()> {
     let mut draft = tempfile::Builder::new()
         .prefix(".library-")
         .permissions(Permissions::from_mode(0o755))
@@ -45,7 +45,7 @@ mod tests {
         let file = dir.path().join("libnvidia-ml.so.1");
         fs_err::write(&file, "loaded").unwrap();
         let mut loaded = fs_err::File::open(&file).unwrap();
-        write(&file).unwrap();
+        write_library(&file).unwrap();
         let mut text = String::new();
         loaded.read_to_string(&mut text).unwrap();
         assert_eq!(text, "loaded");

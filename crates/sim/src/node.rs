@@ -9,14 +9,14 @@ use std::{
 };
 
 use sim_node::{
-    BusId, Folder, Tree, mig,
-    state::{Gpu, Mig, Model, Platform, State},
+    BusId, HostTree, NodeFolder, mig,
+    state::{Gpu, GpuModel, MigDevice, NodePlatform, NodeState},
     store,
 };
 
 use crate::{
     library,
-    profile::{self, Profile},
+    profile::{self, NodeProfile},
     target,
 };
 
@@ -26,12 +26,12 @@ mod renew;
 
 pub use card::NewGpu;
 pub use change::EccKind;
-pub use renew::Holders;
+pub use renew::CardHolders;
 
 /// A simulated node: a handle to its folder. Clones share the folder.
 #[derive(Clone, Debug)]
 pub struct Node {
-    folder: Folder,
+    folder: NodeFolder,
 }
 
 /// A card, as commands show it.
@@ -88,7 +88,7 @@ pub enum Error {
     Profile(#[from] profile::Error),
     /// The target does not exist.
     #[error(transparent)]
-    Missing(#[from] target::Missing),
+    Missing(#[from] target::MissingTarget),
     /// The card cannot be partitioned as requested.
     #[error(transparent)]
     Mig(#[from] mig::Error),
@@ -150,23 +150,23 @@ impl Node {
     ///
     /// # Errors
     /// If the folder has a node already, or if a file cannot be written.
-    pub fn create(dir: &Path, profile: &Profile) -> Result<Self> {
-        let state = profile.state()?;
+    pub fn create_node(dir: &Path, profile: &NodeProfile) -> Result<Self> {
+        let state = profile.to_state()?;
         fs_err::create_dir_all(dir)?;
-        let folder = Folder::at(&fs_err::canonicalize(dir)?);
-        let dir = folder.dir();
-        let _lock = store::Lock::take(dir)?;
+        let folder = NodeFolder::at_path(&fs_err::canonicalize(dir)?);
+        let dir = folder.folder_path();
+        let _lock = store::StoreLock::take_lock(dir)?;
         if dir.join(store::STATE).exists() {
             let dir = dir.to_owned();
             return Err(Error::Exists { dir });
         }
-        folder.tree(&state).write(&folder.root())?;
+        folder.host_tree(&state).write_tree(&folder.root_path())?;
         fs_err::write(dir.join(store::EVENTS), "")?;
-        for name in libraries(state.machine.platform) {
-            library::write(&dir.join(name))?;
+        for name in library_names(state.machine.platform) {
+            library::write_library(&dir.join(name))?;
         }
         // The state comes last: a folder with a state file is a complete node.
-        store::save(dir, &state)?;
+        store::save_state(dir, &state)?;
         Ok(Self { folder })
     }
 
@@ -174,20 +174,20 @@ impl Node {
     ///
     /// # Errors
     /// If the folder has no node, or the node cannot be read.
-    pub fn open(dir: &Path) -> Result<Self> {
-        let folder = Folder::at(&fs_err::canonicalize(dir)?);
-        store::load(folder.dir())?;
+    pub fn open_node(dir: &Path) -> Result<Self> {
+        let folder = NodeFolder::at_path(&fs_err::canonicalize(dir)?);
+        store::load_state(folder.folder_path())?;
         Ok(Self { folder })
     }
 
     /// Folder of the node.
-    pub fn dir(&self) -> &Path {
-        self.folder.dir()
+    pub fn node_dir(&self) -> &Path {
+        self.folder.folder_path()
     }
 
     /// Path of the driver library, which programs load in place of the real one.
-    pub fn library(&self) -> PathBuf {
-        self.folder.library()
+    pub fn driver_library(&self) -> PathBuf {
+        self.folder.library_path()
     }
 
     /// Replaces the driver library by a copy, as an update of the driver does: the same content in
@@ -196,38 +196,40 @@ impl Node {
     /// # Errors
     /// If it cannot be written.
     pub fn replace_library(&self) -> Result<()> {
-        Ok(library::write(&self.library())?)
+        Ok(library::write_library(&self.driver_library())?)
     }
 
     /// Folder that stands for the host's `/`.
-    pub fn root(&self) -> PathBuf {
-        self.folder.root()
+    pub fn host_root(&self) -> PathBuf {
+        self.folder.root_path()
     }
 
     /// Reads the whole state.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn state(&self) -> Result<State> {
-        Ok(store::load(self.dir())?)
+    pub fn node_state(&self) -> Result<NodeState> {
+        Ok(store::load_state(self.node_dir())?)
     }
 
     /// Lists the cards in the driver's order.
     ///
     /// # Errors
     /// If the state cannot be read.
-    pub fn gpus(&self) -> Result<Vec<GpuInfo>> {
-        let state = self.state()?;
+    pub fn list_gpus(&self) -> Result<Vec<GpuInfo>> {
+        let state = self.node_state()?;
         let cards = state.gpus.iter().enumerate();
-        Ok(cards.map(|(index, gpu)| info(&state, index, gpu)).collect())
+        Ok(cards
+            .map(|(index, gpu)| describe_gpu(&state, index, gpu))
+            .collect())
     }
 
     /// Lists the MIG devices in the driver's order.
     ///
     /// # Errors
     /// If the state cannot be read.
-    pub fn migs(&self) -> Result<Vec<MigInfo>> {
-        let state = self.state()?;
+    pub fn list_migs(&self) -> Result<Vec<MigInfo>> {
+        let state = self.node_state()?;
         let mut found = Vec::new();
         for (index, gpu) in state.gpus.iter().enumerate() {
             let model = state.models.get(&gpu.model);
@@ -244,15 +246,15 @@ impl Node {
     /// # Errors
     /// If the log cannot be created.
     pub fn trace(&self) -> Result<()> {
-        Ok(fs_err::write(self.dir().join(store::CALLS), "")?)
+        Ok(fs_err::write(self.node_dir().join(store::CALLS), "")?)
     }
 
     /// Calls since [`Node::trace`], each as `nvmlName target`; empty if calls are not recorded.
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub fn calls(&self) -> Result<Vec<String>> {
-        match fs_err::read_to_string(self.dir().join(store::CALLS)) {
+    pub fn traced_calls(&self) -> Result<Vec<String>> {
+        match fs_err::read_to_string(self.node_dir().join(store::CALLS)) {
             Ok(log) => Ok(log.lines().map(str::to_owned).collect()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(e.into()),
@@ -265,10 +267,10 @@ impl Node {
     /// # Errors
     /// If the library cannot be moved.
     pub fn unplug_driver(&self) -> Result<()> {
-        let _lock = store::Lock::take(self.dir())?;
-        let installation = Tree::installation(&self.state()?, &self.library());
-        rename(&self.library(), &self.folder.unplugged())?;
-        Ok(installation.remove(&self.root())?)
+        let _lock = store::StoreLock::take_lock(self.node_dir())?;
+        let installation = HostTree::installation(&self.node_state()?, &self.driver_library());
+        rename(&self.driver_library(), &self.folder.unplugged())?;
+        Ok(installation.remove_entries(&self.host_root())?)
     }
 
     /// Puts the driver back after [`Node::unplug_driver`].
@@ -276,24 +278,24 @@ impl Node {
     /// # Errors
     /// If the library cannot be moved.
     pub fn plug_driver(&self) -> Result<()> {
-        let _lock = store::Lock::take(self.dir())?;
-        let installation = Tree::installation(&self.state()?, &self.library());
-        installation.write(&self.root())?;
-        rename(&self.folder.unplugged(), &self.library())
+        let _lock = store::StoreLock::take_lock(self.node_dir())?;
+        let installation = HostTree::installation(&self.node_state()?, &self.driver_library());
+        installation.write_tree(&self.host_root())?;
+        rename(&self.folder.unplugged(), &self.driver_library())
     }
 
-    /// Changes the state under the node's lock; see [`Folder::revise`].
-    fn change<T>(&self, edit: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+    /// Changes the state under the node's lock; see [`NodeFolder::revise`].
+    fn change_node<T>(&self, edit: impl FnOnce(&mut NodeState) -> Result<T>) -> Result<T> {
         self.folder.revise(edit)
     }
 }
 
 /// File names of the driver's library on a platform.
-fn libraries(platform: Platform) -> &'static [&'static str] {
+fn library_names(platform: NodePlatform) -> &'static [&'static str] {
     match platform {
-        Platform::BareMetal | Platform::Vgpu => &[store::LIBRARY],
-        Platform::Wsl => &[store::LIBRARY, store::DXCORE],
-        Platform::Tegra => &[],
+        NodePlatform::BareMetal | NodePlatform::Vgpu => &[store::LIBRARY],
+        NodePlatform::Wsl => &[store::LIBRARY, store::DXCORE],
+        NodePlatform::Tegra => &[],
     }
 }
 
@@ -306,7 +308,7 @@ fn rename(from: &Path, to: &Path) -> Result<()> {
     Ok(fs_err::rename(from, to)?)
 }
 
-fn info(state: &State, index: usize, gpu: &Gpu) -> GpuInfo {
+fn describe_gpu(state: &NodeState, index: usize, gpu: &Gpu) -> GpuInfo {
     let model = state.models.get(&gpu.model);
     GpuInfo {
         uuid: gpu.uuid.clone(),
@@ -321,13 +323,13 @@ fn info(state: &State, index: usize, gpu: &Gpu) -> GpuInfo {
     }
 }
 
-fn mig_info(gpu: &Gpu, model: Option<&Model>, index: String, mig: &Mig) -> MigInfo {
-    let shape = model.and_then(|model| model.shape(&mig.profile));
+fn mig_info(gpu: &Gpu, model: Option<&GpuModel>, index: String, mig: &MigDevice) -> MigInfo {
+    let shape = model.and_then(|model| model.find_shape(&mig.profile));
     MigInfo {
         uuid: mig.uuid.clone(),
         gpu: gpu.uuid.clone(),
         index,
-        profile: shape.map(|shape| mig.name(shape)).unwrap_or_default(),
+        profile: shape.map(|shape| mig.mig_name(shape)).unwrap_or_default(),
         gpu_instance: mig.gi,
         compute_instance: mig.ci,
     }

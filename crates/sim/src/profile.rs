@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use sim_node::{
     BusId,
-    identity::uuid,
-    state::{Driver, Fabric, Gpu, Model, NumaNode, Other, Platform, State, Tegra, VgpuHost},
+    identity::made_up_uuid,
+    state::{
+        DriverVersions, Gpu, GpuModel, NodePlatform, NodeState, NumaNode, NvlinkFabric,
+        OtherFunction, Tegra, VgpuHost,
+    },
 };
 
 mod build;
@@ -20,7 +23,7 @@ mod defaults;
 mod join;
 mod problem;
 
-pub use problem::{Problem, Problems};
+pub use problem::{ProfileProblem, ProfileProblems};
 
 /// Built-in profiles, sorted by name.
 const BUILT_IN: [(&str, &str); 14] = [
@@ -49,7 +52,7 @@ const MODELS: &str = include_str!("../profiles/models.yaml");
 /// A machine and its cards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Profile {
+pub struct NodeProfile {
     /// Name; UUIDs are derived from it.
     pub name: String,
     /// Description for a reader.
@@ -60,13 +63,13 @@ pub struct Profile {
     pub machine: Option<String>,
     /// Platform: how programs reach the cards.
     #[serde(default, skip_serializing_if = "defaults::is_bare_metal")]
-    pub platform: Platform,
+    pub platform: NodePlatform,
     /// Versions of the driver.
     #[serde(default = "defaults::driver")]
-    pub driver: Driver,
+    pub driver: DriverVersions,
     /// NVLink fabric that the cards belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fabric: Option<Fabric>,
+    pub fabric: Option<NvlinkFabric>,
     /// Host below a virtual machine; only on the platform `vgpu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vgpu: Option<VgpuHost>,
@@ -81,24 +84,24 @@ pub struct Profile {
     pub model: Option<String>,
     /// Models of this profile, by the name that the cards use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<String, Model>,
+    pub models: BTreeMap<String, GpuModel>,
     /// Cards, in any order.
-    pub gpus: Vec<Card>,
+    pub gpus: Vec<ProfileCard>,
     /// NVLinks between two cards by their positions: `0-3: 2` means two links.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nvlinks: BTreeMap<String, u32>,
     /// NVSwitches. Every card is linked to the switches of its group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nvswitches: Vec<Switch>,
+    pub nvswitches: Vec<ProfileSwitch>,
     /// PCI functions that are not GPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub others: Vec<Other>,
+    pub others: Vec<OtherFunction>,
 }
 
 /// One card of a profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Card {
+pub struct ProfileCard {
     /// PCI address.
     pub pci: BusId,
     /// PCI root and bridges above the card, outermost first, joined by slashes.
@@ -142,7 +145,7 @@ pub struct Card {
 /// One NVSwitch of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Switch {
+pub struct ProfileSwitch {
     /// PCI address.
     pub pci: BusId,
     /// `vendor:device` in hex.
@@ -175,7 +178,7 @@ pub enum Error {
     Syntax(#[source] Box<serde_saphyr::Error>),
     /// The profile contradicts itself, or describes an impossible machine; lists all problems.
     #[error("cannot use the profile{0}")]
-    Nonsense(Problems),
+    Nonsense(ProfileProblems),
     /// The profile cannot be written as YAML.
     #[error("cannot write the profile as YAML")]
     Write(#[source] Box<serde_saphyr::ser_error::Error>),
@@ -186,36 +189,36 @@ pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
-// === impl Profile ===
+// === impl NodeProfile ===
 
-impl Profile {
+impl NodeProfile {
     /// Reads the built-in profile of this name.
     ///
     /// # Errors
     /// If there is no such profile; the message lists all names.
-    pub fn named(name: &str) -> Result<Self, Error> {
+    pub fn find_profile(name: &str) -> Result<Self, Error> {
         let (_, yaml) = BUILT_IN
             .iter()
             .find(|(known, _)| *known == name)
             .ok_or_else(|| Error::Unknown {
                 name: name.to_owned(),
             })?;
-        Self::parse(yaml)
+        Self::parse_profile(yaml)
     }
 
     /// Reads a profile from YAML and checks it.
     ///
     /// # Errors
     /// If the text is not a profile, or the profile contradicts itself.
-    pub fn parse(yaml: &str) -> Result<Self, Error> {
-        let profile: Self = read(yaml)?;
-        match build::state(&profile) {
+    pub fn parse_profile(yaml: &str) -> Result<Self, Error> {
+        let profile: Self = read_yaml(yaml)?;
+        match build::build_state(&profile) {
             Ok(_) => Ok(profile),
             Err(problems) => Err(Error::Nonsense(problems.located(yaml))),
         }
     }
 
-    /// Writes the profile as YAML, which [`Profile::parse`] reads.
+    /// Writes the profile as YAML, which [`NodeProfile::parse_profile`] reads.
     ///
     /// # Errors
     /// If the profile cannot be written as YAML.
@@ -227,31 +230,31 @@ impl Profile {
     ///
     /// # Errors
     /// If the profile contradicts itself.
-    pub fn state(&self) -> Result<State, Error> {
-        build::state(self).map_err(Error::Nonsense)
+    pub fn to_state(&self) -> Result<NodeState, Error> {
+        build::build_state(self).map_err(Error::Nonsense)
     }
 }
 
 /// UUID of an NVLink fabric, derived from the profile's name. For profiles of real machines whose
 /// own UUID must not be published.
 pub fn cluster(profile: &str) -> String {
-    let uuid = uuid("cluster", &[profile]);
+    let uuid = made_up_uuid("cluster", &[profile]);
     uuid.trim_start_matches("cluster-").to_owned()
 }
 
 /// Built-in models, by name.
-pub(crate) fn models() -> BTreeMap<String, Model> {
-    read(MODELS).expect("a test reads the models that come with the program")
+pub(crate) fn built_in_models() -> BTreeMap<String, GpuModel> {
+    read_yaml(MODELS).expect("a test reads the models that come with the program")
 }
 
-fn read<T: serde::de::DeserializeOwned>(yaml: &str) -> Result<T, Error> {
+fn read_yaml<T: serde::de::DeserializeOwned>(yaml: &str) -> Result<T, Error> {
     // Without it, YAML 1.1 words such as `on` and `no` would be booleans.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(yaml, options).map_err(|e| Error::Syntax(Box::new(e)))
 }
 
 /// Sorts cards into the driver's order, which is that of their PCI addresses.
-pub(crate) fn sort(gpus: &mut [Gpu]) {
+pub(crate) fn sort_cards(gpus: &mut [Gpu]) {
     gpus.sort_by_key(|gpu| gpu.pci);
 }
 

@@ -9,7 +9,7 @@ use std::{
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use tempfile::TempDir;
 
-use crate::{Error, Node, Profile};
+use crate::{Error, Node, NodeProfile};
 
 /// File system in memory that POSIX shared memory uses.
 const MEMORY: &str = "/dev/shm";
@@ -21,44 +21,44 @@ const ROOM: u64 = 1 << 30;
 /// a test's own files.
 ///
 /// ```
-/// let node = sim::Scratch::named("t4")?;
-/// assert_eq!(node.gpus()?.len(), 1);
+/// let node = sim::ScratchNode::from_name("t4")?;
+/// assert_eq!(node.list_gpus()?.len(), 1);
 /// # Ok::<(), sim::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchNode {
     node: Node,
     folder: TempDir,
 }
 
-// === impl Scratch ===
+// === impl ScratchNode ===
 
-impl Scratch {
+impl ScratchNode {
     /// Creates a node from the built-in profile of this name.
     ///
     /// # Errors
     /// If there is no such profile, or a file cannot be written.
-    pub fn named(profile: &str) -> Result<Self, Error> {
-        Self::of(&Profile::named(profile)?)
+    pub fn from_name(profile: &str) -> Result<Self, Error> {
+        Self::from_profile(&NodeProfile::find_profile(profile)?)
     }
 
     /// Creates a node from a profile.
     ///
     /// # Errors
     /// If the profile contradicts itself, or a file cannot be written.
-    pub fn of(profile: &Profile) -> Result<Self, Error> {
+    pub fn from_profile(profile: &NodeProfile) -> Result<Self, Error> {
         let folder = scratch()?;
-        let node = Node::create(&folder.path().join("node"), profile)?;
+        let node = Node::create_node(&folder.path().join("node"), profile)?;
         Ok(Self { node, folder })
     }
 
     /// Path of a file beside the node.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub fn file_beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 }
 
-impl Deref for Scratch {
+impl Deref for ScratchNode {
     type Target = Node;
 
     fn deref(&self) -> &Node {

@@ -4,12 +4,12 @@ use std::{fmt, str::FromStr};
 
 use sim_node::{
     BusId,
-    state::{Place, State, by_uuid},
+    state::{DevicePlace, NodeState, by_uuid},
 };
 
 /// One device, or all cards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum DeviceTarget {
     /// All cards.
     All,
     /// The card at this index: `3`.
@@ -27,24 +27,24 @@ pub enum Target {
 #[error(
     "`{0}` names no device: give an index (3), a MIG index (3:1), a UUID, a PCI address or `all`"
 )]
-pub struct Invalid(String);
+pub struct InvalidTarget(String);
 
 /// A target that does not exist on this node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no device {target} on this node")]
-pub struct Missing {
-    pub(crate) target: Target,
+pub struct MissingTarget {
+    pub(crate) target: DeviceTarget,
 }
 
-// === impl Target ===
+// === impl DeviceTarget ===
 
-impl Target {
-    /// Finds all positions of the target. The result is empty only for [`Target::All`] on a node
+impl DeviceTarget {
+    /// Finds all positions of the target. The result is empty only for [`DeviceTarget::All`] on a node
     /// without cards.
-    pub(crate) fn find(&self, state: &State) -> Result<Vec<Place>, Missing> {
-        let one = |place: Option<Place>| {
+    pub(crate) fn find_places(&self, state: &NodeState) -> Result<Vec<DevicePlace>, MissingTarget> {
+        let one = |place: Option<DevicePlace>| {
             let target = self.clone();
-            place.map(|p| vec![p]).ok_or(Missing { target })
+            place.map(|p| vec![p]).ok_or(MissingTarget { target })
         };
         match self {
             Self::All => Ok((0..state.gpus.len()).map(|gpu| (gpu, None)).collect()),
@@ -62,11 +62,11 @@ impl Target {
     }
 }
 
-impl FromStr for Target {
-    type Err = Invalid;
+impl FromStr for DeviceTarget {
+    type Err = InvalidTarget;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let invalid = || Invalid(text.to_owned());
+        let invalid = || InvalidTarget(text.to_owned());
         if text == "all" {
             return Ok(Self::All);
         }
@@ -84,7 +84,7 @@ impl FromStr for Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for DeviceTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("all"),
@@ -99,17 +99,17 @@ impl fmt::Display for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
+    use crate::NodeProfile;
     use rstest::rstest;
 
     #[rstest]
-    #[case("3", Target::Index(3))]
-    #[case("3:1", Target::Mig(3, 1))]
-    #[case("all", Target::All)]
-    #[case("GPU-1", Target::Uuid("GPU-1".to_owned()))]
-    #[case("0000:07:00.0", Target::Pci("0000:07:00.0".parse().unwrap()))]
-    fn reads_what_a_person_types(#[case] text: &str, #[case] target: Target) {
-        assert_eq!(text.parse::<Target>().unwrap(), target);
+    #[case("3", DeviceTarget::Index(3))]
+    #[case("3:1", DeviceTarget::Mig(3, 1))]
+    #[case("all", DeviceTarget::All)]
+    #[case("GPU-1", DeviceTarget::Uuid("GPU-1".to_owned()))]
+    #[case("0000:07:00.0", DeviceTarget::Pci("0000:07:00.0".parse().unwrap()))]
+    fn reads_what_a_person_types(#[case] text: &str, #[case] target: DeviceTarget) {
+        assert_eq!(text.parse::<DeviceTarget>().unwrap(), target);
         assert_eq!(target.to_string(), text);
     }
 
@@ -120,7 +120,7 @@ mod tests {
     #[case("1:")]
     #[case("1:2:3")]
     fn refuses_and_says_what_it_takes(#[case] text: &str) {
-        let error = text.parse::<Target>().unwrap_err().to_string();
+        let error = text.parse::<DeviceTarget>().unwrap_err().to_string();
         assert!(
             error.contains(&format!("`{text}`")) && error.contains("UUID"),
             "{error}"
@@ -129,8 +129,11 @@ mod tests {
 
     #[test]
     fn finds_cards_and_partitions_by_each_name() {
-        let state = Profile::named("a100-mig").unwrap().state().unwrap();
-        let find = |text: &str| text.parse::<Target>().unwrap().find(&state);
+        let state = NodeProfile::find_profile("a100-mig")
+            .unwrap()
+            .to_state()
+            .unwrap();
+        let find = |text: &str| text.parse::<DeviceTarget>().unwrap().find_places(&state);
         assert_eq!(find("1:3"), Ok(vec![(1, Some(3))]));
         assert_eq!(find(&state.gpus[1].migs[3].uuid), Ok(vec![(1, Some(3))]));
         assert_eq!(find("00000000:BD:00.0"), Ok(vec![(7, None)]));

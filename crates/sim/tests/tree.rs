@@ -3,13 +3,16 @@
 
 use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::Path};
 
-use sim::Profile;
-use sim_node::{Tree, state::State};
+use sim::NodeProfile;
+use sim_node::{HostTree, state::NodeState};
 
-fn written(profile: &str) -> (tempfile::TempDir, State) {
+fn written(profile: &str) -> (tempfile::TempDir, NodeState) {
     let dir = sim::scratch().unwrap();
-    let state = Profile::named(profile).unwrap().state().unwrap();
-    Tree::of(&state).write(dir.path()).unwrap();
+    let state = NodeProfile::find_profile(profile)
+        .unwrap()
+        .to_state()
+        .unwrap();
+    HostTree::from_state(&state).write_tree(dir.path()).unwrap();
     (dir, state)
 }
 
@@ -33,9 +36,9 @@ fn cards_are_found_on_the_bus_below_their_bridges() {
 #[test]
 fn a_card_without_a_numa_node_says_so() {
     let dir = sim::scratch().unwrap();
-    let mut state = Profile::named("t4").unwrap().state().unwrap();
+    let mut state = NodeProfile::find_profile("t4").unwrap().to_state().unwrap();
     state.gpus[0].numa = None;
-    Tree::of(&state).write(dir.path()).unwrap();
+    HostTree::from_state(&state).write_tree(dir.path()).unwrap();
     let file = dir
         .path()
         .join("sys/bus/pci/devices/0000:00:1e.0/numa_node");
@@ -88,9 +91,9 @@ fn rights_are_numbered_as_the_driver_does() {
 fn what_went_away_is_removed_and_the_rest_stays() {
     let (dir, mut state) = written("a100-mig");
     let gone = state.gpus.remove(0);
-    let tree = Tree::of(&state);
-    tree.write(dir.path()).unwrap();
-    tree.prune(dir.path()).unwrap();
+    let tree = HostTree::from_state(&state);
+    tree.write_tree(dir.path()).unwrap();
+    tree.prune_others(dir.path()).unwrap();
     let there = |path: &str| dir.path().join(path).symlink_metadata().is_ok();
     assert!(!there("dev/nvidia0") && there("dev/nvidia1"));
     assert!(!there(&format!("sys/bus/pci/devices/{}", gone.pci)));
@@ -101,10 +104,10 @@ fn what_went_away_is_removed_and_the_rest_stays() {
 
 #[test]
 fn a_path_from_a_profile_stays_in_the_tree() {
-    let mut state = Profile::named("t4").unwrap().state().unwrap();
+    let mut state = NodeProfile::find_profile("t4").unwrap().to_state().unwrap();
     state.gpus[0].under = "../../../etc".to_owned();
     state.others[0].driver = "../x".to_owned();
-    for path in Tree::of(&state).paths() {
+    for path in HostTree::from_state(&state).entry_paths() {
         assert!(
             path.components()
                 .all(|c| matches!(c, std::path::Component::Normal(_))),
@@ -227,11 +230,11 @@ fn platforms_are_told_by_their_files() {
     }
 }
 
-fn installed(profile: &str) -> (tempfile::TempDir, State) {
+fn installed(profile: &str) -> (tempfile::TempDir, NodeState) {
     let (dir, state) = written(profile);
     let library = dir.path().join("libnvidia-ml.so.1");
-    let installation = Tree::installation(&state, &library);
-    installation.write(dir.path()).unwrap();
+    let installation = HostTree::installation(&state, &library);
+    installation.write_tree(dir.path()).unwrap();
     (dir, state)
 }
 
@@ -307,16 +310,16 @@ fn an_installation_is_small_and_goes_without_a_trace() {
 
 fn goes_without_a_trace(profile: &str, node: &str) {
     let (dir, state) = installed(profile);
-    let installation = Tree::installation(&state, &dir.path().join("libnvidia-ml.so.1"));
+    let installation = HostTree::installation(&state, &dir.path().join("libnvidia-ml.so.1"));
     let size = |path: &Path| match fs_err::symlink_metadata(dir.path().join(path)).unwrap() {
         file if file.is_file() => file.len(),
         _ => 0,
     };
-    let total: u64 = installation.paths().map(size).sum();
+    let total: u64 = installation.entry_paths().map(size).sum();
     assert!(total < 100_000, "{total}");
-    installation.remove(dir.path()).unwrap();
-    let tree = Tree::of(&state);
-    tree.prune(dir.path()).unwrap();
+    installation.remove_entries(dir.path()).unwrap();
+    let tree = HostTree::from_state(&state);
+    tree.prune_others(dir.path()).unwrap();
     assert!(!dir.path().join("usr").exists() && dir.path().join("dev").join(node).exists());
 }
 
@@ -353,8 +356,8 @@ fn cards_that_draw_have_nodes_for_it() {
 
 #[test]
 fn a_version_from_a_profile_stays_in_the_tree() {
-    let mut state = Profile::named("t4").unwrap().state().unwrap();
+    let mut state = NodeProfile::find_profile("t4").unwrap().to_state().unwrap();
     state.driver.version = "../../../x".to_owned();
-    let installation = Tree::installation(&state, Path::new("/x"));
-    assert_eq!(installation, Tree::default());
+    let installation = HostTree::installation(&state, Path::new("/x"));
+    assert_eq!(installation, HostTree::default());
 }

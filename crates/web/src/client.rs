@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use api::Refusal;
+use api::OrderRefusal;
 use http_body_util::{BodyExt, Full};
 use hyper::{
     Method, Request, StatusCode,
@@ -29,7 +29,7 @@ const ACTION_LIMIT: Duration = Duration::from_secs(30);
 pub enum Error {
     /// No agent listens on the socket.
     #[error("no agent answers on {}", path.display())]
-    Absent {
+    NoAgent {
         /// Path of the socket.
         path: PathBuf,
     },
@@ -49,21 +49,21 @@ pub enum Error {
     },
     /// The agent did not answer in time.
     #[error("the agent on {} did not answer within {limit:?}", path.display())]
-    Late {
+    TimedOut {
         /// Path of the socket.
         path: PathBuf,
         /// Time limit of the request.
         limit: Duration,
     },
     /// The agent refused the order, with a reason.
-    #[error("{}", said(refusal))]
-    Declined {
+    #[error("{}", describe_refusal(refusal))]
+    OrderRefused {
         /// Reason and remedy.
-        refusal: Refusal,
+        refusal: OrderRefusal,
     },
     /// The agent answered with another status than 200.
     #[error("the agent answers {status}: {text}")]
-    Refused {
+    ErrorStatus {
         /// HTTP status.
         status: StatusCode,
         /// Body of the answer.
@@ -75,8 +75,8 @@ pub enum Error {
 ///
 /// # Errors
 /// If no agent answers within 5 seconds, or with another status than 200.
-pub async fn get(socket: &Path, page: &str) -> Result<Bytes, Error> {
-    exchange(socket, Method::GET, page, Bytes::new(), LIMIT).await
+pub async fn read_page(socket: &Path, page: &str) -> Result<Bytes, Error> {
+    send_with_limit(socket, Method::GET, page, Bytes::new(), LIMIT).await
 }
 
 /// Sends an order to the agent behind `socket`. Returns the body of the answer.
@@ -89,28 +89,33 @@ pub async fn post(socket: &Path, action: &str, request: &impl Serialize) -> Resu
         path: socket.to_owned(),
         source: io::Error::other(error),
     })?;
-    exchange(socket, Method::POST, action, body.into(), ACTION_LIMIT).await
+    send_with_limit(socket, Method::POST, action, body.into(), ACTION_LIMIT).await
 }
 
 /// Sends a request and waits for the answer, within a time limit.
-async fn exchange(
+async fn send_with_limit(
     socket: &Path,
     method: Method,
     page: &str,
     body: Bytes,
     limit: Duration,
 ) -> Result<Bytes, Error> {
-    let late = || Error::Late {
+    let late = || Error::TimedOut {
         path: socket.to_owned(),
         limit,
     };
-    timeout(limit, ask(socket, method, page, body))
+    timeout(limit, send_request(socket, method, page, body))
         .await
         .map_err(|_| late())?
 }
 
 /// Opens a connection, sends a request, and reads the answer.
-async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<Bytes, Error> {
+async fn send_request(
+    socket: &Path,
+    method: Method,
+    page: &str,
+    body: Bytes,
+) -> Result<Bytes, Error> {
     let path = || socket.to_owned();
     let failed = |error: hyper::Error| Error::Io {
         path: path(),
@@ -120,7 +125,7 @@ async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<B
         use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
         match source.kind() {
             // A socket file without a listener is left by an agent that was killed.
-            NotFound | ConnectionRefused => Error::Absent { path: path() },
+            NotFound | ConnectionRefused => Error::NoAgent { path: path() },
             PermissionDenied => Error::Denied { path: path() },
             _ => Error::Io {
                 path: path(),
@@ -150,7 +155,7 @@ async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<B
         result = exchange => result?,
         result = connection => return Err(match result {
             Err(error) => failed(error),
-            Ok(()) => Error::Absent { path: path() },
+            Ok(()) => Error::NoAgent { path: path() },
         }),
     };
     if status == StatusCode::OK {
@@ -159,14 +164,14 @@ async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<B
     if let (StatusCode::BAD_REQUEST | StatusCode::CONFLICT, Ok(refusal)) =
         (status, serde_json::from_slice(&body))
     {
-        return Err(Error::Declined { refusal });
+        return Err(Error::OrderRefused { refusal });
     }
     let text = String::from_utf8_lossy(&body).into_owned();
-    Err(Error::Refused { status, text })
+    Err(Error::ErrorStatus { status, text })
 }
 
 /// Describes a refusal in one line.
-fn said(refusal: &Refusal) -> String {
+fn describe_refusal(refusal: &OrderRefusal) -> String {
     match refusal.remedy.as_str() {
         "" => refusal.error.clone(),
         remedy => format!("{}: {remedy}", refusal.error),

@@ -5,7 +5,7 @@
 
 use std::{future::IntoFuture, path::Path, pin::Pin, sync::Arc, time::Duration};
 
-use api::Refusal;
+use api::OrderRefusal;
 use axum::{
     Router,
     body::Bytes,
@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use host::socket::{Bound, Error};
+use host::socket::{BoundSocket, Error};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -26,29 +26,29 @@ const DRAIN: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Renders a page from the present state, as JSON.
-pub type Render = Arc<dyn Fn() -> Result<String, serde_json::Error> + Send + Sync>;
+pub type RenderPage = Arc<dyn Fn() -> Result<String, serde_json::Error> + Send + Sync>;
 
 /// Carries out an order and returns the answer, as JSON.
-pub type Act = Arc<dyn Fn(Bytes) -> Acting + Send + Sync>;
+pub type CarryOut = Arc<dyn Fn(Bytes) -> OrderFuture + Send + Sync>;
 
 /// Future of an action.
-pub type Acting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
+pub type OrderFuture = Pin<Box<dyn Future<Output = Result<String, OrderRefusal>> + Send>>;
 
 /// Size limit of a request, in bytes.
 const BODY_LIMIT: usize = 64 << 10;
 
 /// Pages and actions of the socket, by path.
 #[derive(Clone, Default)]
-pub struct Pages {
-    pages: Vec<(&'static str, Render)>,
-    actions: Vec<(&'static str, Act)>,
+pub struct ControlPages {
+    pages: Vec<(&'static str, RenderPage)>,
+    actions: Vec<(&'static str, CarryOut)>,
 }
 
-// === impl Pages ===
+// === impl ControlPages ===
 
-impl Pages {
+impl ControlPages {
     /// Adds a page. `render` is called for each request and must not block.
-    pub fn with<F>(mut self, path: &'static str, render: F) -> Self
+    pub fn with_page<F>(mut self, path: &'static str, render: F) -> Self
     where
         F: Fn() -> Result<String, serde_json::Error> + Send + Sync + 'static,
     {
@@ -62,9 +62,9 @@ impl Pages {
     where
         T: serde::de::DeserializeOwned,
         F: Fn(T) -> W + Send + Sync + 'static,
-        W: Future<Output = Result<String, Refusal>> + Send + 'static,
+        W: Future<Output = Result<String, OrderRefusal>> + Send + 'static,
     {
-        let act = move |body: Bytes| -> Acting {
+        let act = move |body: Bytes| -> OrderFuture {
             match serde_json::from_slice(&body) {
                 Ok(request) => Box::pin(act(request)),
                 Err(error) => Box::pin(std::future::ready(Err(unread(&error)))),
@@ -85,13 +85,13 @@ impl Pages {
         let missing = missing.to_string();
         let mut router = Router::new();
         for (path, render) in self.pages {
-            router = router.route(path, get(move || async move { page(&render) }));
+            router = router.route(path, get(move || async move { render_page(&render) }));
         }
         for (path, act) in self.actions {
             let answer = move |body: Result<Bytes, BytesRejection>| async move {
                 match body {
-                    Ok(body) => answer(act(body).await),
-                    Err(rejection) => refuse(&rejection),
+                    Ok(body) => order_response(act(body).await),
+                    Err(rejection) => answer_bad_body(&rejection),
                 }
             };
             router = router.route(path, post(answer));
@@ -110,7 +110,7 @@ impl Pages {
     }
 }
 
-impl std::fmt::Debug for Pages {
+impl std::fmt::Debug for ControlPages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list()
             .entries(self.pages.iter().map(|(path, _)| path))
@@ -124,10 +124,10 @@ const JSON: [(axum::http::HeaderName, &str); 1] = [(CONTENT_TYPE, "application/j
 
 /// Serves `pages` on a socket at `path` until `cancel`. A socket that cannot be opened is tried
 /// again every 5 seconds: the agent works without it.
-pub async fn serve(path: &Path, pages: Pages, cancel: CancellationToken) {
+pub async fn serve(path: &Path, pages: ControlPages, cancel: CancellationToken) {
     let mut told = false;
     let bound = loop {
-        match bind(path) {
+        match bind_socket(path) {
             Ok(bound) => break bound,
             Err(error) if !told => {
                 told = true;
@@ -140,8 +140,8 @@ pub async fn serve(path: &Path, pages: Pages, cancel: CancellationToken) {
             () = sleep(PAUSE) => {}
         }
     };
-    let (listener, file) = bound.split();
-    tracing::debug!(path = %file.path().display(), "the control socket is served");
+    let (listener, file) = bound.into_parts();
+    tracing::debug!(path = %file.socket_path().display(), "the control socket is served");
     let stop = cancel.clone();
     let server = axum::serve(listener, pages.router())
         .with_graceful_shutdown(async move { stop.cancelled().await })
@@ -157,7 +157,7 @@ pub async fn serve(path: &Path, pages: Pages, cancel: CancellationToken) {
 }
 
 /// Opens the socket, and creates its folder.
-fn bind(path: &Path) -> Result<Bound, Error> {
+fn bind_socket(path: &Path) -> Result<BoundSocket, Error> {
     if let Some(folder) = path.parent() {
         // `/run` is a tmpfs, so the folder is missing after each boot.
         fs_err::create_dir_all(folder).map_err(|source| Error::Io {
@@ -165,10 +165,10 @@ fn bind(path: &Path) -> Result<Bound, Error> {
             source,
         })?;
     }
-    Bound::bind(path)
+    BoundSocket::bind_path(path)
 }
 
-fn page(render: &Render) -> Response {
+fn render_page(render: &RenderPage) -> Response {
     match render() {
         Ok(text) => (StatusCode::OK, JSON, text).into_response(),
         Err(error) => {
@@ -179,18 +179,18 @@ fn page(render: &Render) -> Response {
 }
 
 /// Answers a request whose body is too long or incomplete.
-fn refuse(rejection: &BytesRejection) -> Response {
+fn answer_bad_body(rejection: &BytesRejection) -> Response {
     let text = serde_json::json!({ "error": rejection.body_text() }).to_string();
     (rejection.status(), JSON, text).into_response()
 }
 
 /// Refuses a body that is not the expected JSON.
-fn unread(error: &serde_json::Error) -> Refusal {
+fn unread(error: &serde_json::Error) -> OrderRefusal {
     let error = format!("the request cannot be read: {error}");
-    Refusal::wrong(error, "send JSON as docs/health.md shows it")
+    OrderRefusal::bad_request(error, "send JSON as docs/health.md shows it")
 }
 
-fn answer(done: Result<String, Refusal>) -> Response {
+fn order_response(done: Result<String, OrderRefusal>) -> Response {
     match done {
         Ok(text) => (StatusCode::OK, JSON, text).into_response(),
         Err(refusal) => {

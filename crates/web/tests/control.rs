@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use api::Refusal;
+use api::OrderRefusal;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use web::{
     client::{self, Error},
-    control::{Pages, serve},
+    control::{ControlPages, serve},
 };
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -26,11 +26,11 @@ impl Rig {
         let socket = folder.join("run/control.sock");
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let pages = Pages::default()
-            .with("/v1/devices", || Ok("[1, 2]".to_owned()))
+        let pages = ControlPages::default()
+            .with_page("/v1/devices", || Ok("[1, 2]".to_owned()))
             .with_action("/v1/double", |number: u32| async move {
                 match number {
-                    0 => Err(Refusal::hindered("nothing to double", "send a number")),
+                    0 => Err(OrderRefusal::hindered("nothing to double", "send a number")),
                     number => Ok((number * 2).to_string()),
                 }
             });
@@ -58,9 +58,11 @@ impl Rig {
 async fn answers_and_names_its_pages() {
     let folder = tempfile::tempdir().unwrap();
     let rig = Rig::start(folder.path()).await;
-    let body = client::get(&rig.socket, "/v1/devices").await.unwrap();
+    let body = client::read_page(&rig.socket, "/v1/devices").await.unwrap();
     assert_eq!(&body[..], b"[1, 2]");
-    let error = client::get(&rig.socket, "/nothing").await.unwrap_err();
+    let error = client::read_page(&rig.socket, "/nothing")
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("/v1/devices"), "{error}");
     rig.stop().await;
 }
@@ -78,11 +80,11 @@ async fn a_silent_peer_does_not_hold_up_the_end() {
 async fn an_absent_agent_is_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("control.sock");
-    let error = client::get(&path, "/v1/devices").await.unwrap_err();
-    assert!(matches!(error, Error::Absent { .. }), "{error}");
+    let error = client::read_page(&path, "/v1/devices").await.unwrap_err();
+    assert!(matches!(error, Error::NoAgent { .. }), "{error}");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let error = client::get(&path, "/v1/devices").await.unwrap_err();
-    assert!(matches!(error, Error::Absent { .. }), "{error}");
+    let error = client::read_page(&path, "/v1/devices").await.unwrap_err();
+    assert!(matches!(error, Error::NoAgent { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -102,7 +104,9 @@ async fn an_action_is_carried_out_or_refused_with_a_remedy() {
     let huge = "x".repeat(1 << 20);
     let huge = client::post(&rig.socket, "/v1/double", &huge).await;
     assert!(huge.is_err());
-    let read = client::get(&rig.socket, "/v1/double").await.unwrap_err();
+    let read = client::read_page(&rig.socket, "/v1/double")
+        .await
+        .unwrap_err();
     assert!(read.to_string().contains("with POST"), "{read}");
     rig.stop().await;
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
-use sim::Target;
+use sim::DeviceTarget;
 
 use super::{
     length, logged,
@@ -41,7 +41,7 @@ pub(super) async fn pods_have_what_the_spec_says_by_annotations(node: &mut Node)
 /// One card, two cards, a MIG device, and two units of one card.
 async fn have_what_the_spec_says(node: &mut Node, list: List) -> Result<()> {
     let plain = plain(node).await?;
-    let card = Target::Uuid(node.driver.gpus()?[1].uuid.clone());
+    let card = DeviceTarget::Uuid(node.driver.list_gpus()?[1].uuid.clone());
     node.driver.set_mig(&card, true)?;
     for _ in 0..2 {
         node.driver.add_mig(&card, "1g.5gb")?;

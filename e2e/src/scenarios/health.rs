@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use sim::{EccKind, Target};
+use sim::{DeviceTarget, EccKind};
 
 use tokio::time::{Instant, sleep};
 
@@ -28,7 +28,7 @@ pub(super) async fn a_lost_gpu_is_out_and_its_pod_is_told(node: &mut Node) -> Re
     let process = pod.process("main")?;
     let lost = given.values().flatten().next().context("it has one card")?;
     says(&pod, lost, "Healthy").await?;
-    node.driver.lose(&Target::Uuid(lost.clone()))?;
+    node.driver.lose_cards(&DeviceTarget::Uuid(lost.clone()))?;
     node.allocatable_without(&[lost.as_str()]).await?;
     counts(8, 7).await?;
     says(&pod, lost, "Unhealthy").await?;
@@ -46,7 +46,8 @@ pub(super) async fn a_lost_gpu_is_out_and_its_pod_is_told(node: &mut Node) -> Re
     let late = Pod::with(node.name("late"), 1);
     node.place(&late)?;
     node.refused(&late).await?;
-    node.driver.restore(&Target::Uuid(lost.clone()))?;
+    node.driver
+        .restore_cards(&DeviceTarget::Uuid(lost.clone()))?;
     node.all_allocatable().await?;
     counts(8, 8).await
 }
@@ -57,15 +58,15 @@ pub(super) async fn gpus_go_and_come_back_one_by_one(node: &mut Node) -> Result<
     let [first, second, ..] = cards.as_slice() else {
         anyhow::bail!("the node has too few cards");
     };
-    let target = |card: &String| Target::Uuid(card.clone());
-    node.driver.lose(&target(first))?;
+    let target = |card: &String| DeviceTarget::Uuid(card.clone());
+    node.driver.lose_cards(&target(first))?;
     node.allocatable_without(&[first]).await?;
     counts(8, 7).await?;
-    node.driver.restore(&target(first))?;
+    node.driver.restore_cards(&target(first))?;
     node.all_allocatable().await?;
     counts(8, 8).await?;
-    node.driver.lose(&target(first))?;
-    node.driver.lose(&target(second))?;
+    node.driver.lose_cards(&target(first))?;
+    node.driver.lose_cards(&target(second))?;
     node.allocatable_without(&[first, second]).await?;
     counts(8, 6).await?;
     let others = Pod::with(node.name("others"), 6);
@@ -75,10 +76,10 @@ pub(super) async fn gpus_go_and_come_back_one_by_one(node: &mut Node) -> Result<
         !held.contains(first) && !held.contains(second),
         "a lost card was handed out"
     );
-    node.driver.restore(&target(second))?;
+    node.driver.restore_cards(&target(second))?;
     node.allocatable_without(&[first]).await?;
     counts(8, 7).await?;
-    node.driver.restore(&target(first))?;
+    node.driver.restore_cards(&target(first))?;
     node.all_allocatable().await?;
     counts(8, 8).await
 }
@@ -92,13 +93,13 @@ pub(super) async fn pods_go_on_while_a_gpu_breaks_and_heals(node: &mut Node) -> 
     }
     let broken = before[0].0.values().flatten().next();
     let broken = broken.context("it has one card")?.clone();
-    let target = Target::Uuid(broken.clone());
+    let target = DeviceTarget::Uuid(broken.clone());
     for fault in ["a loss", "an XID", "an ECC error"] {
         let agent = node.agent.as_ref().and_then(Agent::pid);
         match fault {
-            "a loss" => node.driver.lose(&target)?,
-            "an XID" => node.driver.xid(&target, FATAL)?,
-            _ => node.driver.ecc(&target, EccKind::Uncorrected)?,
+            "a loss" => node.driver.lose_cards(&target)?,
+            "an XID" => node.driver.raise_xid(&target, FATAL)?,
+            _ => node.driver.count_ecc_error(&target, EccKind::Uncorrected)?,
         }
         is_out(node, &pods, &broken).await.context(fault)?;
         reset(node, &broken).await.context(fault)?;
@@ -121,10 +122,10 @@ pub(super) async fn a_lost_gpu_is_back_by_itself(node: &mut Node) -> Result<()> 
     node.replace_agent(|| Agent::configured(config)).await?;
     node.all_allocatable().await?;
     let card = node.cards.keys().next().context("it has cards")?.clone();
-    let target = Target::Uuid(card.clone());
-    node.driver.lose(&target)?;
+    let target = DeviceTarget::Uuid(card.clone());
+    node.driver.lose_cards(&target)?;
     node.allocatable_without(&[card.as_str()]).await?;
-    node.driver.restore(&target)?;
+    node.driver.restore_cards(&target)?;
     let begun = Instant::now();
     node.all_allocatable().await?;
     let time = begun.elapsed();
@@ -145,7 +146,8 @@ async fn is_out(node: &Node, pods: &[Pod; 2], broken: &str) -> Result<()> {
 /// An XID is an event, so after a restart only the agent's state file keeps the card out.
 pub(super) async fn a_broken_gpu_stays_out_over_restarts(node: &mut Node) -> Result<()> {
     let card = node.cards.keys().next().context("it has cards")?.clone();
-    node.driver.xid(&Target::Uuid(card.clone()), FATAL)?;
+    node.driver
+        .raise_xid(&DeviceTarget::Uuid(card.clone()), FATAL)?;
     let outcome = stays_out(node, &card).await;
     let cured = reset(node, &card).await;
     outcome.and(cured)?;
@@ -232,7 +234,7 @@ pub(super) async fn a_released_gpu_is_open_nowhere_and_can_be_cut(node: &mut Nod
         ensure!(holders.pids.is_empty() == is_it, "open: {holders:?}");
     }
     node.allocatable_without(&[card.as_str()]).await?;
-    let target = Target::Uuid(card.clone());
+    let target = DeviceTarget::Uuid(card.clone());
     node.driver.set_mig(&target, true)?;
     node.driver.add_mig(&target, "7g.40gb")?;
     node.offers("nvidia.com/mig-7g.40gb", 1).await?;
@@ -243,8 +245,8 @@ pub(super) async fn a_released_gpu_is_open_nowhere_and_can_be_cut(node: &mut Nod
 
 /// Resets a card. The card is away long enough to be noticed, and comes back.
 async fn reset(node: &Node, card: &str) -> Result<()> {
-    let target = Target::Uuid(card.to_owned());
-    node.driver.lose(&target)?;
+    let target = DeviceTarget::Uuid(card.to_owned());
+    node.driver.lose_cards(&target)?;
     wait::until("the agent to miss the card", wait::LONG, async || {
         let told = agent::ask(&["health", card]).await?;
         ensure!(told.contains("Lost"), "it says {told}");
@@ -252,7 +254,9 @@ async fn reset(node: &Node, card: &str) -> Result<()> {
     })
     .await?;
     sleep(wait::SHORT).await;
-    Ok(node.driver.reset(&target, std::time::Duration::ZERO)?)
+    Ok(node
+        .driver
+        .reset_cards(&target, std::time::Duration::ZERO)?)
 }
 
 /// Checks that a pod has the same devices and the same process.

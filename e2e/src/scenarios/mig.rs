@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use sim::Target;
+use sim::DeviceTarget;
 use tokio::time::Instant;
 
 use crate::{
@@ -23,7 +23,7 @@ pub(super) async fn a_gpu_cut_on_the_live_node_reaches_pods(node: &mut Node) -> 
     let held: BTreeSet<&String> = before.values().flatten().collect();
     let mut free = node.cards.keys().filter(|card| !held.contains(card));
     let card = free.next().context("four cards are free")?.clone();
-    let target = Target::Uuid(card.clone());
+    let target = DeviceTarget::Uuid(card.clone());
 
     let begun = Instant::now();
     node.driver.set_mig(&target, true)?;

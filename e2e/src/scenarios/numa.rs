@@ -67,10 +67,10 @@ pub(super) async fn a_request_that_no_numa_node_can_meet_is_refused(node: &mut N
 /// and the processors of the nodes.
 async fn aligned(node: &mut Node) -> Result<(Nodes, Halves)> {
     let mut nodes = Nodes::new();
-    for (at, gpu) in node.driver.gpus()?.into_iter().enumerate() {
+    for (at, gpu) in node.driver.list_gpus()?.into_iter().enumerate() {
         let file = format!("sys/bus/pci/devices/{}/numa_node", gpu.pci);
         let near = u32::from(at >= 4);
-        fs_err::write(node.driver.root().join(file), format!("{near}\n"))?;
+        fs_err::write(node.driver.host_root().join(file), format!("{near}\n"))?;
         nodes.insert(gpu.uuid, near);
     }
     node.replace_kubelet(Manner::Aligned).await?;

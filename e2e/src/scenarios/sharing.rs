@@ -48,7 +48,7 @@ pub(super) async fn the_plugin_of_nvidias_name_shares_as_its_config_says(
 async fn share(node: &mut Node) -> Result<()> {
     node.offers(SLICE, 2).await?;
     node.offers(kubelet::RESOURCE, 7).await?;
-    let first = &node.driver.gpus()?[0].uuid;
+    let first = &node.driver.list_gpus()?[0].uuid;
     let pods = ["left", "right"].map(|stem| Pod::of(node.name(stem), SLICE, 1));
     for pod in &pods {
         let given = node.run(pod).await?;

@@ -2,19 +2,19 @@
 
 use super::*;
 use rstest::rstest;
-use sim::Profile;
+use sim::NodeProfile;
 
 /// A DGX A100 whose cards are cut like this, over and over: `1g.5gb 1g.5gb | off` is two devices on
 /// one card and none on the next, whose MIG mode is off.
-fn cut(layout: &str) -> State {
-    let mut profile = Profile::named("dgx-a100").unwrap();
+fn cut(layout: &str) -> NodeState {
+    let mut profile = NodeProfile::find_profile("dgx-a100").unwrap();
     let names = |card: &str| card.split_whitespace().map(str::to_owned).collect();
     let cards = layout.split('|').map(str::trim);
     let cards = cards.map(|card| (card != "off").then(|| names(card)));
     for (card, mig) in profile.gpus.iter_mut().zip(cards.cycle()) {
         card.mig = mig;
     }
-    profile.state().unwrap()
+    profile.to_state().unwrap()
 }
 
 fn counts(expected: &Expected) -> Vec<(&str, usize)> {

@@ -1,10 +1,13 @@
 //! Which labels must be there, on profiles that come with the simulator.
 
 use super::*;
-use sim::Profile;
+use sim::NodeProfile;
 
 fn of(profile: &str, strategy: Strategy) -> Labels {
-    let state = Profile::named(profile).unwrap().state().unwrap();
+    let state = NodeProfile::find_profile(profile)
+        .unwrap()
+        .to_state()
+        .unwrap();
     labels(&state, strategy).remove(0)
 }
 

@@ -26,7 +26,7 @@ fn good() -> Value {
 fn said(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut spec = good();
     change(&mut spec);
-    check(&spec).iter().map(ToString::to_string).collect()
+    check_spec(&spec).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn all_that_is_wrong_is_said_at_once_with_its_place() {
         ],
         "containerEdits": {"deviceNodes": [{"path": "/x", "major": -1, "permissions": "rx"}]},
     });
-    let problems: Vec<String> = check(&spec).iter().map(ToString::to_string).collect();
+    let problems: Vec<String> = check_spec(&spec).iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(problems.join("\n"));
 }
 
@@ -67,7 +67,7 @@ fn a_spec_must_declare_the_version_that_it_needs() {
 
 #[test]
 fn what_is_no_map_or_has_no_device_is_no_spec() {
-    assert_eq!(check(&json!([])).len(), 1);
+    assert_eq!(check_spec(&json!([])).len(), 1);
     let problems = said(|spec| spec["devices"] = json!([]));
     assert_eq!(problems, ["devices: there is no device in it"]);
 }
@@ -93,9 +93,9 @@ fn any_value() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn a_value_without_a_problem_is_a_spec_that_can_be_read(value in any_value()) {
-        let errors = check(&value).iter().filter(|p| p.severity == Severity::Error).count();
+        let errors = check_spec(&value).iter().filter(|p| p.severity == SpecSeverity::Error).count();
         if errors == 0 {
-            prop_assert!(serde_json::from_value::<Spec>(value).is_ok());
+            prop_assert!(serde_json::from_value::<CdiSpec>(value).is_ok());
         }
     }
 }

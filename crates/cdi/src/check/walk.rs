@@ -2,22 +2,22 @@
 
 use serde_json::{Map, Value};
 
-use super::{Problem, Severity};
+use super::{SpecProblem, SpecSeverity};
 
 /// Value with its path and the list of problems.
-pub(super) struct At<'a> {
+pub(super) struct SpecCursor<'a> {
     value: &'a Value,
     path: String,
-    problems: &'a mut Vec<Problem>,
+    problems: &'a mut Vec<SpecProblem>,
 }
 
 /// Check of one value.
-pub(super) type Rule = fn(&mut At<'_>);
+pub(super) type SpecRule = fn(&mut SpecCursor<'_>);
 
-// === impl At ===
+// === impl SpecCursor ===
 
-impl<'a> At<'a> {
-    pub(super) fn root(value: &'a Value, problems: &'a mut Vec<Problem>) -> Self {
+impl<'a> SpecCursor<'a> {
+    pub(super) fn at_root(value: &'a Value, problems: &'a mut Vec<SpecProblem>) -> Self {
         Self {
             value,
             path: String::new(),
@@ -25,62 +25,62 @@ impl<'a> At<'a> {
         }
     }
 
-    pub(super) fn value(&self) -> &'a Value {
+    pub(super) fn current_value(&self) -> &'a Value {
         self.value
     }
 
     /// Reports an error at the key `name` of this value, or at the value itself if `name` is empty.
-    pub(super) fn error(&mut self, name: &str, text: String) {
-        self.note(name, text, Severity::Error);
+    pub(super) fn report_error(&mut self, name: &str, text: String) {
+        self.add_problem(name, text, SpecSeverity::Error);
     }
 
     /// Reports a warning at the key `name` of this value, or at the value itself if `name` is empty.
-    pub(super) fn warning(&mut self, name: &str, text: String) {
-        self.note(name, text, Severity::Warning);
+    pub(super) fn report_warning(&mut self, name: &str, text: String) {
+        self.add_problem(name, text, SpecSeverity::Warning);
     }
 
-    fn note(&mut self, name: &str, text: String, severity: Severity) {
-        self.problems.push(Problem {
-            at: join(&self.path, name),
+    fn add_problem(&mut self, name: &str, text: String, severity: SpecSeverity) {
+        self.problems.push(SpecProblem {
+            at: join_place(&self.path, name),
             severity,
             text,
         });
     }
 
     /// Checks that this is a map with these keys only, each by its rule, and has the required ones.
-    pub(super) fn map(&mut self, keys: &[(&str, Rule)], required: &[&str]) {
+    pub(super) fn expect_map(&mut self, keys: &[(&str, SpecRule)], required: &[&str]) {
         let Some(map) = self.object() else {
             return;
         };
         for key in required {
             if !map.contains_key(*key) {
-                self.error("", format!("`{key}` is missing"));
+                self.report_error("", format!("`{key}` is missing"));
             }
         }
         for (key, value) in map {
             match keys.iter().find(|(known, _)| known == key) {
-                Some((_, rule)) => rule(&mut self.inside(join(&self.path, key), value)),
+                Some((_, rule)) => rule(&mut self.child_cursor(join_place(&self.path, key), value)),
                 None => {
                     let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
                     let names = names.join(", ");
-                    self.error(key, format!("unknown field; there are {names}"));
+                    self.report_error(key, format!("unknown field; there are {names}"));
                 }
             }
         }
     }
 
     /// Checks that this is a list, and each item by the rule.
-    pub(super) fn list(&mut self, rule: Rule) {
+    pub(super) fn expect_list(&mut self, rule: SpecRule) {
         let Value::Array(items) = self.value else {
             return self.mismatch("a list");
         };
         for (n, value) in items.iter().enumerate() {
-            rule(&mut self.inside(format!("{}[{n}]", self.path), value));
+            rule(&mut self.child_cursor(format!("{}[{n}]", self.path), value));
         }
     }
 
     /// Checks that this is a string, and returns it.
-    pub(super) fn text(&mut self) -> Option<&'a str> {
+    pub(super) fn expect_text(&mut self) -> Option<&'a str> {
         let text = self.value.as_str();
         if text.is_none() {
             self.mismatch("a text");
@@ -89,19 +89,20 @@ impl<'a> At<'a> {
     }
 
     /// Checks that this is an integer from 0 to `limit`.
-    pub(super) fn number(&mut self, limit: u64) {
+    pub(super) fn expect_number(&mut self, limit: u64) {
         if self.value.as_u64().is_none_or(|number| number > limit) {
             self.mismatch(&format!("a whole number from 0 to {limit}"));
         }
     }
 
     /// Checks that this is a map of strings.
-    pub(super) fn texts(&mut self) {
+    pub(super) fn expect_text_map(&mut self) {
         let Some(map) = self.object() else {
             return;
         };
         for (key, value) in map {
-            self.inside(join(&self.path, key), value).text();
+            self.child_cursor(join_place(&self.path, key), value)
+                .expect_text();
         }
     }
 
@@ -114,11 +115,11 @@ impl<'a> At<'a> {
     }
 
     fn mismatch(&mut self, wanted: &str) {
-        self.error("", format!("must be {wanted}"));
+        self.report_error("", format!("must be {wanted}"));
     }
 
-    fn inside<'b>(&'b mut self, path: String, value: &'b Value) -> At<'b> {
-        At {
+    fn child_cursor<'b>(&'b mut self, path: String, value: &'b Value) -> SpecCursor<'b> {
+        SpecCursor {
             value,
             path,
             problems: self.problems,
@@ -126,7 +127,7 @@ impl<'a> At<'a> {
     }
 }
 
-fn join(path: &str, name: &str) -> String {
+fn join_place(path: &str, name: &str) -> String {
     match (path, name) {
         (path, "") => path.to_owned(),
         ("", name) => name.to_owned(),

@@ -7,7 +7,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{CdiKeys, Evidence, below, files, read_toml};
+use super::{CdiKeys, SupportEvidence, list_files, path_below, read_toml};
 
 /// Paths of the main file: of containerd itself, k3s and RKE2.
 pub(super) const PATHS: [&str; 3] = [
@@ -23,16 +23,16 @@ const MOST_FILES: usize = 100;
 /// A config file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct File {
+struct ContainerdFile {
     version: Option<u32>,
     imports: Vec<String>,
-    plugins: Plugins,
+    plugins: ContainerdPlugins,
 }
 
 /// Tables that can have CDI's keys. containerd ignores the keys in other tables.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Plugins {
+struct ContainerdPlugins {
     /// Table of config version 3, for containerd 2.
     #[serde(rename = "io.containerd.cri.v1.runtime")]
     runtime: Option<CdiKeys>,
@@ -42,10 +42,14 @@ struct Plugins {
 }
 
 /// Evidence in the config at this path of the host; `None` if there is no such file.
-pub(super) fn judge(dir: &Path, root: &Path, path: &str) -> Option<Result<Evidence, String>> {
-    let main = below(root, Path::new(path));
+pub(super) fn judge_containerd(
+    dir: &Path,
+    root: &Path,
+    path: &str,
+) -> Option<Result<SupportEvidence, String>> {
+    let main = path_below(root, Path::new(path));
     let name = main.display().to_string();
-    let (version, keys) = match load(root, Path::new(path)) {
+    let (version, keys) = match load_keys(root, Path::new(path)) {
         Ok(loaded) => loaded?,
         Err(why) => return Some(Err(why)),
     };
@@ -53,13 +57,13 @@ pub(super) fn judge(dir: &Path, root: &Path, path: &str) -> Option<Result<Eviden
         return Some(Ok(against));
     }
     Some(Ok(match keys.enable_cdi {
-        Some(true) => Evidence::new(true, format!("{name} has enable_cdi = true")),
-        Some(false) => Evidence::new(false, format!("{name} has enable_cdi = false")),
-        None if version == VERSION_2_0 => Evidence::new(
+        Some(true) => SupportEvidence::new(true, format!("{name} has enable_cdi = true")),
+        Some(false) => SupportEvidence::new(false, format!("{name} has enable_cdi = false")),
+        None if version == VERSION_2_0 => SupportEvidence::new(
             true,
             format!("{name} is one of containerd 2, which takes CDI names"),
         ),
-        None => Evidence::new(
+        None => SupportEvidence::new(
             false,
             format!("{name} does not say enable_cdi, and may be of a containerd that has it off"),
         ),
@@ -69,7 +73,7 @@ pub(super) fn judge(dir: &Path, root: &Path, path: &str) -> Option<Result<Eviden
 /// Reads the version of the main file, and the keys of all files. The order is that of containerd's `LoadConfig`
 /// (cmd/containerd/server/config/config.go): the main file, the files that it imports, then the files that those
 /// import, each once. A later file overrides an earlier one.
-fn load(root: &Path, main: &Path) -> Result<Option<(u32, CdiKeys)>, String> {
+fn load_keys(root: &Path, main: &Path) -> Result<Option<(u32, CdiKeys)>, String> {
     let mut pending = VecDeque::from([main.to_owned()]);
     let mut loaded = BTreeSet::new();
     let mut found = None;
@@ -77,14 +81,14 @@ fn load(root: &Path, main: &Path) -> Result<Option<(u32, CdiKeys)>, String> {
         if !loaded.insert(path.clone()) {
             continue;
         }
-        let seen = below(root, &path);
+        let seen = path_below(root, &path);
         if loaded.len() > MOST_FILES {
             return Err(format!(
                 "{} imports more than {MOST_FILES} files",
                 main.display()
             ));
         }
-        let file: File = match (read_toml(&seen)?, found.is_some()) {
+        let file: ContainerdFile = match (read_toml(&seen)?, found.is_some()) {
             (Some(file), _) => file,
             (None, false) => return Ok(None),
             (None, true) => {
@@ -93,18 +97,18 @@ fn load(root: &Path, main: &Path) -> Result<Option<(u32, CdiKeys)>, String> {
             }
         };
         for import in &file.imports {
-            pending.extend(resolve(root, &path, import)?);
+            pending.extend(resolve_import(root, &path, import)?);
         }
         let (version, keys) = found.get_or_insert((file.version.unwrap_or(1), CdiKeys::default()));
         let version = *version;
-        file.merge(version, keys);
+        file.merge_into(version, keys);
     }
     Ok(found)
 }
 
 /// Lists the files that an import of the file `from` means, as paths of the host. A `*` is supported in the file
 /// name, not in the names of folders.
-fn resolve(root: &Path, from: &Path, import: &str) -> Result<Vec<PathBuf>, String> {
+fn resolve_import(root: &Path, from: &Path, import: &str) -> Result<Vec<PathBuf>, String> {
     let folder = from.parent().unwrap_or(Path::new("/"));
     let path = folder.join(import);
     if !import.contains('*') {
@@ -122,7 +126,9 @@ fn resolve(root: &Path, from: &Path, import: &str) -> Result<Vec<PathBuf>, Strin
     if pattern.contains(['?', '[', '\\']) {
         return Err(not_followed(from, import));
     }
-    let found = files(&below(root, folder), |name| fits(pattern, name));
+    let found = list_files(&path_below(root, folder), |name| {
+        matches_pattern(pattern, name)
+    });
     let names = found.iter().filter_map(|path| path.file_name());
     Ok(names.map(|name| folder.join(name)).collect())
 }
@@ -135,7 +141,7 @@ fn not_followed(from: &Path, import: &str) -> String {
 }
 
 /// True if a name matches a pattern, in which `*` stands for any characters.
-fn fits(pattern: &str, name: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else {
         return pattern == name;
     };
@@ -143,15 +149,16 @@ fn fits(pattern: &str, name: &str) -> bool {
         return false;
     };
     let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-    ends.into_iter().any(|at| fits(rest, &name[at..]))
+    ends.into_iter()
+        .any(|at| matches_pattern(rest, &name[at..]))
 }
 
-// === impl File ===
+// === impl ContainerdFile ===
 
-impl File {
+impl ContainerdFile {
     /// Adds the keys of the file. containerd 2 merges a table of a later file into the earlier one. In containerd 1
     /// the later table replaces the earlier one, with all its keys.
-    fn merge(self, version: u32, keys: &mut CdiKeys) {
+    fn merge_into(self, version: u32, keys: &mut CdiKeys) {
         // An imported file without a version has that of the main file.
         let is_new = self.version.unwrap_or(version) == VERSION_2_0;
         let table = if is_new {
@@ -185,6 +192,6 @@ mod tests {
         #[case] name: &str,
         #[case] expected: bool,
     ) {
-        assert_eq!(fits(pattern, name), expected);
+        assert_eq!(matches_pattern(pattern, name), expected);
     }
 }

@@ -4,33 +4,33 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{CdiKeys, Evidence, below, files, read_toml};
+use super::{CdiKeys, SupportEvidence, list_files, path_below, read_toml};
 
 /// Folder of the config.
 const FOLDER: &str = "/etc/crio";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct File {
-    crio: Crio,
+struct CrioFile {
+    crio: CrioSection,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Crio {
+struct CrioSection {
     runtime: CdiKeys,
 }
 
 /// Evidence in CRI-O's config; `None` if there is none.
-pub(super) fn judge(dir: &Path, root: &Path) -> Option<Result<Evidence, String>> {
-    let folder = below(root, Path::new(FOLDER));
+pub(super) fn judge_crio(dir: &Path, root: &Path) -> Option<Result<SupportEvidence, String>> {
+    let folder = path_below(root, Path::new(FOLDER));
     let mut paths: Vec<PathBuf> = vec![folder.join("crio.conf")];
-    paths.extend(files(&folder.join("crio.conf.d"), |name| {
+    paths.extend(list_files(&folder.join("crio.conf.d"), |name| {
         name.ends_with(".conf")
     }));
     let mut keys: Option<CdiKeys> = None;
     for path in paths {
-        match read_toml::<File>(&path) {
+        match read_toml::<CrioFile>(&path) {
             Ok(None) => {}
             Ok(Some(file)) => keys.get_or_insert_default().override_by(file.crio.runtime),
             Err(why) => return Some(Err(why)),
@@ -41,8 +41,8 @@ pub(super) fn judge(dir: &Path, root: &Path) -> Option<Result<Evidence, String>>
     Some(Ok(match keys.passes_over(dir, &name) {
         Some(against) => against,
         None if keys.enable_cdi == Some(false) => {
-            Evidence::new(false, format!("{name} has enable_cdi = false"))
+            SupportEvidence::new(false, format!("{name} has enable_cdi = false"))
         }
-        None => Evidence::new(true, format!("{name} is of CRI-O, which takes CDI names")),
+        None => SupportEvidence::new(true, format!("{name} is of CRI-O, which takes CDI names")),
     }))
 }

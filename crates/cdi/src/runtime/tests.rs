@@ -6,7 +6,7 @@ use rstest::rstest;
 use super::*;
 
 /// Evidence on a host with these files.
-fn known(files: &[(&str, &str)], runtime: RuntimeSupport) -> Evidence {
+fn known(files: &[(&str, &str)], runtime: RuntimeSupport) -> SupportEvidence {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = root.path().join(path);
@@ -17,7 +17,7 @@ fn known(files: &[(&str, &str)], runtime: RuntimeSupport) -> Evidence {
         runtime,
         ..Config::default().cdi
     };
-    evidence(&cdi, root.path())
+    find_runtime_support(&cdi, root.path())
 }
 
 const ETC: &str = "etc/containerd/config.toml";
@@ -117,7 +117,7 @@ fn the_folder_is_compared_as_the_runtime_names_it() {
         dir: root.path().join("var/run/cdi"),
         runtime: RuntimeSupport::Auto,
     };
-    let evidence = evidence(&cdi, root.path());
+    let evidence = find_runtime_support(&cdi, root.path());
     assert!(evidence.supported, "{}", evidence.reason);
 }
 

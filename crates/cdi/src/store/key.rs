@@ -4,14 +4,14 @@ use std::fmt;
 
 /// Key of a spec file. A kind has one file, or one for each claim.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct SpecKey {
     kind: String,
     claim: Option<String>,
 }
 
-// === impl Key ===
+// === impl SpecKey ===
 
-impl Key {
+impl SpecKey {
     /// Key of the file with the devices of a kind, `vendor/class`.
     pub fn of_kind(kind: &str) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Key {
     }
 
     /// Kind of the devices in the file.
-    pub fn kind(&self) -> &str {
+    pub fn cdi_kind(&self) -> &str {
         &self.kind
     }
 
@@ -59,7 +59,7 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for SpecKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.claim {
             None => f.write_str(&self.kind),
@@ -77,14 +77,14 @@ mod tests {
     #[test]
     fn a_file_tells_its_key_by_its_name() {
         let keys = [
-            Key::of_kind(KINDS[0]),
-            Key::of_kind(KINDS[1]),
-            Key::of_claim(KINDS[0], "0a1b-2c").unwrap(),
-            Key::of_claim(KINDS[1], "0").unwrap(),
+            SpecKey::of_kind(KINDS[0]),
+            SpecKey::of_kind(KINDS[1]),
+            SpecKey::of_claim(KINDS[0], "0a1b-2c").unwrap(),
+            SpecKey::of_claim(KINDS[1], "0").unwrap(),
         ];
         for key in keys {
             let name = key.file_name();
-            assert_eq!(Key::from_file_name(&name, &KINDS), Some(key), "{name}");
+            assert_eq!(SpecKey::from_file_name(&name, &KINDS), Some(key), "{name}");
         }
         for name in [
             "example.com-npu",
@@ -92,14 +92,14 @@ mod tests {
             "a.json",
             "example.com-npu_a.json",
         ] {
-            assert_eq!(Key::from_file_name(name, &KINDS), None, "{name}");
+            assert_eq!(SpecKey::from_file_name(name, &KINDS), None, "{name}");
         }
     }
 
     #[test]
     fn a_uid_cannot_lead_out_of_the_folder() {
         for uid in ["", "..", "a/b", "a_b", "a b"] {
-            assert_eq!(Key::of_claim(KINDS[0], uid), None, "{uid}");
+            assert_eq!(SpecKey::of_claim(KINDS[0], uid), None, "{uid}");
         }
     }
 }

@@ -10,8 +10,8 @@ use std::{
 
 use host::small::{self, Error};
 
-use super::{FileStatus, InUse, Key, Outcome, Store, TEXT_LIMIT, Wanted};
-use crate::Spec;
+use super::{FileStatus, InUse, SpecKey, Store, StoreOutcome, TEXT_LIMIT, WantedFile};
+use crate::CdiSpec;
 
 // NVIDIA's plugin v0.20.0 uses the same mode: a runtime without root rights must be able to read it.
 /// Permissions of a spec file: readable by every user.
@@ -19,16 +19,16 @@ const MODE: u32 = 0o644;
 
 /// Steps on the disk, and the state of each file after them.
 #[derive(Debug)]
-pub(super) struct Plan {
-    rows: Vec<Row>,
-    pub(super) steps: Vec<Step>,
+pub(super) struct StorePlan {
+    rows: Vec<PlannedFile>,
+    pub(super) steps: Vec<DiskStep>,
 }
 
 /// One change on the disk.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum DiskStep {
     /// Writes a spec to the file of a row.
-    Write { row: usize, spec: Arc<Spec> },
+    Write { row: usize, spec: Arc<CdiSpec> },
     /// Removes the file of a row.
     Remove { row: usize },
     /// Removes a temporary file of an agent that was killed during a write.
@@ -37,59 +37,67 @@ pub(super) enum Step {
 
 /// A file with its spec after all steps, or the reason why it is not in the wanted state.
 #[derive(Debug)]
-struct Row {
-    key: Key,
+struct PlannedFile {
+    key: SpecKey,
     path: PathBuf,
-    then: Result<Option<Arc<Spec>>, String>,
+    then: Result<Option<Arc<CdiSpec>>, String>,
 }
 
 /// Content of a path.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundFile {
     Nothing,
     /// A spec of the key's kind, with the text of the file.
     Ours {
         text: String,
-        spec: Arc<Spec>,
+        spec: Arc<CdiSpec>,
     },
     /// Something else, or a file that cannot be read. The text is the reason to leave it alone.
     Foreign(String),
 }
 
-// === impl Plan ===
+// === impl StorePlan ===
 
-impl Plan {
+impl StorePlan {
     /// Reads the files and plans the steps. It changes nothing on the disk.
-    pub(super) fn new(store: &Store, wishes: &[(Key, Wanted)], in_use: &InUse) -> Self {
+    pub(super) fn new(store: &Store, wishes: &[(SpecKey, WantedFile)], in_use: &InUse) -> Self {
         let mut plan = Self {
             rows: Vec::with_capacity(wishes.len()),
             steps: Vec::new(),
         };
         let mut removals = Vec::new();
         for (key, wanted) in wishes {
-            let (row, path) = (plan.rows.len(), store.file(key));
-            let (step, then) = decide(row, &path, wanted, Found::look(&path, key.kind()), in_use);
+            let (row, path) = (plan.rows.len(), store.file_path(key));
+            let (step, then) = decide(
+                row,
+                &path,
+                wanted,
+                FoundFile::inspect_file(&path, key.cdi_kind()),
+                in_use,
+            );
             match step {
-                Some(step @ Step::Write { .. }) => plan.steps.push(step),
+                Some(step @ DiskStep::Write { .. }) => plan.steps.push(step),
                 other => removals.extend(other),
             }
             let key = key.clone();
-            plan.rows.push(Row { key, path, then });
+            plan.rows.push(PlannedFile { key, path, then });
         }
         plan.steps.extend(removals);
         let drafts = store.drafts(wishes.iter().map(|(key, _)| key));
-        plan.steps.extend(drafts.into_iter().map(Step::Sweep));
+        plan.steps.extend(drafts.into_iter().map(DiskStep::Sweep));
         plan
     }
 
     /// Carries out one step. A failure goes into the row of the file.
-    pub(super) fn carry_out(&mut self, step: Step) {
+    pub(super) fn carry_out(&mut self, step: DiskStep) {
         let (row, verb, done) = match step {
-            Step::Write { row, spec } => (row, "written", write(&self.rows[row].path, &spec)),
-            Step::Remove { row } => (row, "removed", fs_err::remove_file(&self.rows[row].path)),
+            DiskStep::Write { row, spec } => {
+                (row, "written", write_spec(&self.rows[row].path, &spec))
+            }
+            DiskStep::Remove { row } => (row, "removed", fs_err::remove_file(&self.rows[row].path)),
             // A temporary file that cannot be removed does no harm: its name does not end in .json, so no
             // runtime reads it.
-            Step::Sweep(draft) => return drop(fs_err::remove_file(draft)),
+            DiskStep::Sweep(draft) => return drop(fs_err::remove_file(draft)),
         };
         if let Err(error) = done {
             let row = &mut self.rows[row];
@@ -98,11 +106,11 @@ impl Plan {
     }
 
     /// Makes the outcome after all steps.
-    pub(super) fn outcome(self) -> Outcome {
-        let mut outcome = Outcome::default();
-        for Row { key, path, then } in self.rows {
+    pub(super) fn outcome(self) -> StoreOutcome {
+        let mut outcome = StoreOutcome::default();
+        for PlannedFile { key, path, then } in self.rows {
             let (names, problem): (BTreeSet<String>, _) = match then {
-                Ok(Some(spec)) => (spec.names().collect(), None),
+                Ok(Some(spec)) => (spec.qualified_names().collect(), None),
                 Ok(None) => continue,
                 Err(problem) => (BTreeSet::new(), Some(problem)),
             };
@@ -118,12 +126,12 @@ impl Plan {
     }
 }
 
-// === impl Found ===
+// === impl FoundFile ===
 
-impl Found {
+impl FoundFile {
     /// Reads a file. A spec of the key's kind counts as ours even if another program wrote it: that program
     /// uses the same names, and is replaced by this agent.
-    pub(super) fn look(path: &Path, kind: &str) -> Self {
+    pub(super) fn inspect_file(path: &Path, kind: &str) -> Self {
         let text = match small::read_text(path, TEXT_LIMIT) {
             Ok(text) => text,
             // A path through a regular file has no file. The write later fails with the reason.
@@ -140,7 +148,7 @@ impl Found {
             }
             Err(error) => return Self::Foreign(format!("it cannot be read: {error}")),
         };
-        match serde_json::from_str::<Spec>(&text) {
+        match serde_json::from_str::<CdiSpec>(&text) {
             Err(error) => Self::Foreign(format!("it is no CDI spec: {error}")),
             Ok(spec) if spec.kind == kind => Self::Ours {
                 text,
@@ -155,48 +163,52 @@ impl Found {
 fn decide(
     row: usize,
     path: &Path,
-    wanted: &Wanted,
-    found: Found,
+    wanted: &WantedFile,
+    found: FoundFile,
     in_use: &InUse,
-) -> (Option<Step>, Result<Option<Arc<Spec>>, String>) {
-    use Wanted::{AsItIs, Held, Nothing};
+) -> (Option<DiskStep>, Result<Option<Arc<CdiSpec>>, String>) {
+    use WantedFile::{Absent, Held, Unchanged};
     match (wanted, found) {
-        (Wanted::Spec(spec) | Held(spec), Found::Ours { text, .. }) if text == spec.to_text() => {
+        (WantedFile::Spec(spec) | Held(spec), FoundFile::Ours { text, .. })
+            if text == spec.to_text() =>
+        {
             (None, Ok(Some(Arc::clone(spec))))
         }
         // Another program wrote this text. It keeps its own containers' names up to date.
-        (Held(_), Found::Ours { text, spec }) if text != spec.to_text() => (None, Ok(Some(spec))),
-        (Wanted::Spec(spec) | Held(spec), Found::Nothing | Found::Ours { .. }) => {
+        (Held(_), FoundFile::Ours { text, spec }) if text != spec.to_text() => {
+            (None, Ok(Some(spec)))
+        }
+        (WantedFile::Spec(spec) | Held(spec), FoundFile::Nothing | FoundFile::Ours { .. }) => {
             let spec = Arc::clone(spec);
-            let step = Step::Write {
+            let step = DiskStep::Write {
                 row,
                 spec: Arc::clone(&spec),
             };
             (Some(step), Ok(Some(spec)))
         }
-        (Wanted::Spec(_) | Held(_), Found::Foreign(why)) => {
+        (WantedFile::Spec(_) | Held(_), FoundFile::Foreign(why)) => {
             let why = format!(
                 "{} is left alone, because {why}; remove it, so that the agent can write its own",
                 path.display()
             );
             (None, Err(why))
         }
-        (Nothing, Found::Ours { spec, .. }) if in_use.has_any(&spec) => (None, Ok(Some(spec))),
+        (Absent, FoundFile::Ours { spec, .. }) if in_use.has_any(&spec) => (None, Ok(Some(spec))),
         // Only a text that we wrote is removed. Another program may still use a file that it wrote.
-        (Nothing, Found::Ours { text, spec }) if text == spec.to_text() => {
-            (Some(Step::Remove { row }), Ok(None))
+        (Absent, FoundFile::Ours { text, spec }) if text == spec.to_text() => {
+            (Some(DiskStep::Remove { row }), Ok(None))
         }
-        (AsItIs, Found::Ours { spec, .. }) => (None, Ok(Some(spec))),
+        (Unchanged, FoundFile::Ours { spec, .. }) => (None, Ok(Some(spec))),
         // A file that is not ours and not wanted is not touched and not reported.
-        (Nothing | AsItIs, _) => (None, Ok(None)),
+        (Absent | Unchanged, _) => (None, Ok(None)),
     }
 }
 
-fn write(path: &Path, spec: &Spec) -> io::Result<()> {
+fn write_spec(path: &Path, spec: &CdiSpec) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs_err::create_dir_all(dir)?;
     }
-    host::atomic::write(path, spec.to_text().as_bytes(), MODE)
+    host::atomic::replace_file(path, spec.to_text().as_bytes(), MODE)
 }
 
 /// Describes a failed step for an operator.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     EventAction,
-    source::{At, Section, Word},
+    source::{Section, SectionReader, Word},
 };
 
 /// Rules for the cards of a made-up vendor.
@@ -33,9 +33,9 @@ pub enum AcmeHalves {
 // === impl AcmeBackend ===
 
 impl Section for AcmeBackend {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("halves", &mut self.halves);
-        at.set("trap", &mut self.trap);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("halves", &mut self.halves);
+        at.set_option("trap", &mut self.trap);
     }
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Startup;
-use crate::source::{At, Section, command, many, map_by, parsed};
+use crate::source::{Section, SectionReader, list_of, map_by, parsed_text, read_command};
 
 /// Settings of a backend whose probe is a program of the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -31,18 +31,18 @@ const NAME_LIMIT: usize = 32;
 // === impl ExecBackend ===
 
 impl Section for ExecBackend {
-    fn read(&mut self, at: &mut At<'_>) {
-        self.startup.read(at);
-        at.set_by("exec", &mut self.exec, command);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        self.startup.read_options(at);
+        at.set_by("exec", &mut self.exec, read_command);
         let help = "write a path, e.g. `allow: [/dev/crypto*]`";
-        at.set_by("allow", &mut self.allow, many(parsed(help)));
+        at.set_by("allow", &mut self.allow, list_of(parsed_text(help)));
         let any_name = |name: &str| Ok(name.to_owned());
         at.set_by("settings", &mut self.settings, map_by(any_name));
         // An invalid command has an error already.
-        let is_wrong = at.has("exec") && at.place("exec").is_none();
+        let is_wrong = at.has_key("exec") && at.option_place("exec").is_none();
         if self.exec.is_empty() && !is_wrong {
             let help = "name the program of its probe, e.g. `exec: [/opt/company/probe]`";
-            at.error("exec", "`exec` is missing", help);
+            at.note_option_error("exec", "`exec` is missing", help);
         }
     }
 }
@@ -50,7 +50,7 @@ impl Section for ExecBackend {
 impl ExecBackend {
     /// Returns true if the probe may name the device node.
     pub fn allows(&self, node: &str) -> bool {
-        self.allow.iter().any(|pattern| pattern.matches(node))
+        self.allow.iter().any(|pattern| pattern.matches_path(node))
     }
 }
 

@@ -20,13 +20,13 @@ pub use self::{
     xids::{XidBase, XidSet, Xids},
 };
 pub(crate) use self::{
-    handover::{prefix, relative},
+    handover::{check_annotation_prefix, relative},
     mps::{MPS_CLIENT_LIMIT, check_mps},
 };
 use super::Startup;
 use crate::{
     KindName, Period, Pool, Selector,
-    source::{At, Section, Word, word},
+    source::{Section, SectionReader, Word, parse_word},
 };
 
 /// Settings of NVIDIA's probe, and rules for NVIDIA's devices.
@@ -102,20 +102,20 @@ pub enum Discovery {
 // === impl NvidiaBackend ===
 
 impl Section for NvidiaBackend {
-    fn read(&mut self, at: &mut At<'_>) {
-        self.startup.read(at);
-        self.probe.read(at);
-        at.set("mig", &mut self.mig);
-        at.set("imexRequired", &mut self.imex_required);
-        at.section("cdi", &mut self.cdi);
-        at.section("xids", &mut self.xids);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        self.startup.read_options(at);
+        self.probe.read_options(at);
+        at.set_option("mig", &mut self.mig);
+        at.set_option("imexRequired", &mut self.imex_required);
+        at.set_section("cdi", &mut self.cdi);
+        at.set_section("xids", &mut self.xids);
     }
 }
 
 impl NvidiaBackend {
     /// Returns the pools of a node whose config has none: whole cards as `nvidia.com/gpu`, MIG
     /// devices as `nvidia.com/mig-<profile>`, or with [`Mig::Single`] as `nvidia.com/gpu` too.
-    pub fn pools(&self) -> Vec<Pool> {
+    pub fn nvidia_pools(&self) -> Vec<Pool> {
         let partitions = match self.mig {
             Mig::Single => "nvidia.com/gpu",
             Mig::None | Mig::Mixed => "nvidia.com/mig-{profile}",
@@ -129,8 +129,11 @@ impl NvidiaBackend {
             Pool { selectors, ..pool }
         };
         vec![
-            of(KindName::Card, Pool::all("gpu", "nvidia.com/gpu")),
-            of(KindName::Partition, Pool::all("mig", partitions)),
+            of(
+                KindName::Card,
+                Pool::of_all_devices("gpu", "nvidia.com/gpu"),
+            ),
+            of(KindName::Partition, Pool::of_all_devices("mig", partitions)),
         ]
     }
 }
@@ -138,14 +141,14 @@ impl NvidiaBackend {
 // === impl NvidiaProbe ===
 
 impl Section for NvidiaProbe {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("driverPath", &mut self.driver_path);
-        at.set("loaderFallback", &mut self.loader_fallback);
-        at.set("nvmlLibrary", &mut self.nvml_library);
-        at.set("devPath", &mut self.dev_path);
-        at.set("mpsPath", &mut self.mps_path);
-        at.set("discovery", &mut self.discovery);
-        at.set("fabricJoin", &mut self.fabric_join);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("driverPath", &mut self.driver_path);
+        at.set_option("loaderFallback", &mut self.loader_fallback);
+        at.set_option("nvmlLibrary", &mut self.nvml_library);
+        at.set_option("devPath", &mut self.dev_path);
+        at.set_option("mpsPath", &mut self.mps_path);
+        at.set_option("discovery", &mut self.discovery);
+        at.set_option("fabricJoin", &mut self.fabric_join);
     }
 }
 
@@ -182,7 +185,7 @@ impl FromStr for Discovery {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        word(text).map_err(|(message, help)| format!("{message}; {help}"))
+        parse_word(text).map_err(|(message, help)| format!("{message}; {help}"))
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::source::{At, Section};
+use crate::source::{Section, SectionReader};
 
 /// Settings of a backend's start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -18,9 +18,9 @@ pub struct Startup {
 // === impl Startup ===
 
 impl Section for Startup {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("enabled", &mut self.enabled);
-        at.set("failOnInitError", &mut self.fail_on_init_error);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("enabled", &mut self.enabled);
+        at.set_option("failOnInitError", &mut self.fail_on_init_error);
     }
 }
 

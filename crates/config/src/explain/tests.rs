@@ -9,7 +9,9 @@ use serde_json::json;
 
 use self::random::{Dice, Maker, remove};
 use super::*;
-use crate::{BackendOverrides, NvidiaOverrides, Origin, Overrides, file::tests::EVERY_KEY, parse};
+use crate::{
+    BackendOverrides, NvidiaOverrides, Overrides, ValueOrigin, file::tests::EVERY_KEY, parse_native,
+};
 
 const FILE: &str = "\
 probe: {period: 3s}
@@ -38,20 +40,20 @@ fn explained(text: &str) -> Resolved {
         ..Overrides::default()
     };
     let from = |flag: &str| match flag {
-        "driver-path" => Origin::variable("OSTLER_DRIVER_PATH"),
-        flag => Origin::flag(flag),
+        "driver-path" => ValueOrigin::of_variable("OSTLER_DRIVER_PATH"),
+        flag => ValueOrigin::of_flag(flag),
     };
-    let mut resolved = parse("ostler.yaml", text).unwrap();
+    let mut resolved = parse_native("ostler.yaml", text).unwrap();
     resolved.lay_over(overrides, &from).unwrap();
     resolved
 }
 
 #[test]
 fn every_value_is_shown_with_where_it_came_from() {
-    let rows = explained(FILE).rows();
+    let rows = explained(FILE).list_values();
     let rows: Vec<String> = rows
         .iter()
-        .map(|row| format!("{} = {} ({})", row.key, row.text(), row.origin))
+        .map(|row| format!("{} = {} ({})", row.key, row.show_value(), row.origin))
         .collect();
     insta::assert_snapshot!(rows.join("\n"));
 }
@@ -59,9 +61,10 @@ fn every_value_is_shown_with_where_it_came_from() {
 #[test]
 fn the_effective_config_is_a_config_that_says_the_same() {
     for text in ["", FILE, EVERY_KEY] {
-        let resolved = parse("ostler.yaml", text).unwrap();
+        let resolved = parse_native("ostler.yaml", text).unwrap();
         let yaml = resolved.to_yaml();
-        let again = parse("again.yaml", &yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+        let again =
+            parse_native("again.yaml", &yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
         assert_eq!(again.config, resolved.config, "{yaml}");
     }
 }
@@ -69,7 +72,7 @@ fn the_effective_config_is_a_config_that_says_the_same() {
 /// Removes every invalid value from a config, until it is valid.
 fn mended(mut value: Value) -> Resolved {
     loop {
-        match parse("random.yaml", &value.to_string()) {
+        match parse_native("random.yaml", &value.to_string()) {
             Ok(resolved) => return resolved,
             Err(error) => {
                 let errors = error.problems().iter().rev();
@@ -92,7 +95,7 @@ fn so_is_that_of_any_config() {
     proptest!(|(rolls in rolls())| {
         let resolved = mended(Maker::new(&schema, Dice::new(rolls)).config());
         let yaml = resolved.to_yaml();
-        let again = parse("again.yaml", &yaml);
+        let again = parse_native("again.yaml", &yaml);
         let again = again.unwrap_or_else(|error| panic!("{error}\n{yaml}"));
         prop_assert_eq!(&again.config, &resolved.config, "{}", yaml);
         let value = resolved.config.to_value();
@@ -109,11 +112,15 @@ fn so_is_that_of_any_config() {
 fn random_configs_say_every_option() {
     let schema = crate::schema();
     let mut runner = TestRunner::deterministic();
-    let mut missing: BTreeSet<String> = explained(EVERY_KEY).rows().iter().map(general).collect();
+    let mut missing: BTreeSet<String> = explained(EVERY_KEY)
+        .list_values()
+        .iter()
+        .map(general)
+        .collect();
     for _ in 0..500 {
         let rolls = rolls().new_tree(&mut runner).unwrap().current();
-        let rows = mended(Maker::new(&schema, Dice::new(rolls)).config()).rows();
-        for row in rows.iter().filter(|row| row.origin != Origin::Default) {
+        let rows = mended(Maker::new(&schema, Dice::new(rolls)).config()).list_values();
+        for row in rows.iter().filter(|row| row.origin != ValueOrigin::Default) {
             missing.remove(&general(row));
         }
     }
@@ -122,7 +129,7 @@ fn random_configs_say_every_option() {
 
 /// Returns the key of a row without the number of its pool, and without names that the user
 /// chooses.
-fn general(row: &Row) -> String {
+fn general(row: &ConfigRow) -> String {
     let key: String = row.key.split(['[', ']']).step_by(2).collect();
     let key = match key
         .strip_prefix("backends.")
@@ -167,7 +174,7 @@ fn odd_texts_survive_being_shown() {
     ] {
         let shown = inline(&json!(text));
         let yaml = format!("handover: {{nvidia: {{capabilities: {shown}}}}}");
-        let read = parse("x", &yaml).unwrap_or_else(|error| panic!("{error}"));
+        let read = parse_native("x", &yaml).unwrap_or_else(|error| panic!("{error}"));
         let capabilities = read.config.handover.nvidia.capabilities;
         assert_eq!(capabilities.as_deref(), Some(text), "{shown}");
     }

@@ -5,10 +5,10 @@ mod pools;
 
 use rstest::rstest;
 
-use crate::{Error, Origin, Problem};
+use crate::{ConfigProblem, Error, ValueOrigin};
 
 /// Returns the text without the mark `«`, and the line and column of the mark.
-pub(crate) fn marked(text: &str) -> (String, usize, usize) {
+pub(crate) fn split_mark(text: &str) -> (String, usize, usize) {
     let before = text.split('«').next().unwrap();
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap().chars().count() + 1;
@@ -19,12 +19,12 @@ pub(crate) fn marked(text: &str) -> (String, usize, usize) {
 /// and remedy. Returns the problem.
 pub(crate) fn the_problem(
     text: &str,
-    load: impl Fn(&std::path::Path) -> Result<Vec<Problem>, Error>,
+    load: impl Fn(&std::path::Path) -> Result<Vec<ConfigProblem>, Error>,
     [key, message, help]: [&str; 3],
-) -> Problem {
+) -> ConfigProblem {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("broken.yaml");
-    let (text, line, column) = marked(text);
+    let (text, line, column) = split_mark(text);
     fs_err::write(&path, &text).unwrap();
     let problems = match load(&path) {
         Ok(warnings) => warnings,
@@ -33,7 +33,7 @@ pub(crate) fn the_problem(
     let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(problems.len(), 1, "{all:#?}");
     let problem = problems.into_iter().next().unwrap();
-    let expected = Origin::File { path, line, column };
+    let expected = ValueOrigin::File { path, line, column };
     assert_eq!(problem.at, expected, "{problem}");
     assert_eq!(problem.key, key);
     assert!(problem.message.contains(message), "{problem}");
@@ -41,8 +41,8 @@ pub(crate) fn the_problem(
     problem
 }
 
-fn load(path: &std::path::Path) -> Result<Vec<Problem>, Error> {
-    crate::load(path).map(|resolved| resolved.warnings)
+fn load_warnings(path: &std::path::Path) -> Result<Vec<ConfigProblem>, Error> {
+    crate::load_native(path).map(|resolved| resolved.warnings)
 }
 
 #[rstest]
@@ -142,7 +142,7 @@ fn a_broken_file_is_refused_at_its_place(
     #[case] message: &str,
     #[case] help: &str,
 ) {
-    let problem = the_problem(text, load, [key, message, help]);
+    let problem = the_problem(text, load_warnings, [key, message, help]);
     assert!(problem.is_error(), "{problem}");
 }
 
@@ -150,6 +150,6 @@ fn a_broken_file_is_refused_at_its_place(
 fn everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file() {
     let text = "probe:\n  perod: 3s\n  callLimit: soon\nbackends: {nvidia: {mig: mixd}}\npools:\n  - name: a\n    \
                 resource: gpu\n    sharing: {replicas: 4, methd: mps}\n  - resource: x\n";
-    let error = crate::parse("ostler.yaml", text).unwrap_err();
+    let error = crate::parse_native("ostler.yaml", text).unwrap_err();
     insta::assert_snapshot!(error);
 }

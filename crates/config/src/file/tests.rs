@@ -9,7 +9,7 @@ use super::*;
 use crate::{Config, Distinct, Method, Policy, schema};
 
 fn config(text: &str) -> Config {
-    parse("ostler.yaml", text).unwrap().config
+    parse_native("ostler.yaml", text).unwrap().config
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn two_pools_may_have_one_name_if_all_else_is_alike() {
                  - {name: b, resource: a.io/b}\n";
     assert_eq!(config(alike).pools.pools.len(), 2);
     assert!(
-        parse(
+        parse_native(
             "x",
             &format!("handover: {{nvidia: {{gds: true}}}}\n{alike}")
         )
@@ -212,22 +212,25 @@ fn an_alias_and_json_are_read_too() {
 
 #[test]
 fn what_is_no_plain_file_no_text_or_too_large_is_refused() {
-    let error = load(Path::new("/dev/zero")).unwrap_err().to_string();
+    let error = load_native(Path::new("/dev/zero")).unwrap_err().to_string();
     assert_eq!(error, "/dev/zero is not a plain file");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ostler.yaml");
     fs_err::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
-    let error = load(&path).unwrap_err().to_string();
+    let error = load_native(&path).unwrap_err().to_string();
     assert!(error.contains("more than 1048576 bytes"), "{error}");
     fs_err::write(&path, [b'a', 0xff]).unwrap();
-    let error = load(&path).unwrap_err().to_string();
+    let error = load_native(&path).unwrap_err().to_string();
     assert!(error.contains("ostler.yaml is not a text"), "{error}");
-    assert_eq!(load(Path::new("/dev/null")).unwrap(), Resolved::default());
+    assert_eq!(
+        load_native(Path::new("/dev/null")).unwrap(),
+        Resolved::default()
+    );
 }
 
 #[test]
 fn an_absent_file_is_named() {
-    let error = load(Path::new("/nowhere/ostler.yaml")).unwrap_err();
+    let error = load_native(Path::new("/nowhere/ostler.yaml")).unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("/nowhere/ostler.yaml"), "{source}");
 }
@@ -244,7 +247,7 @@ fn known(path: &str, list: bool) -> BTreeSet<String> {
             None => format!("{{\"{key}\": {text}}}"),
         };
     }
-    let error = parse("x", &text).unwrap_err();
+    let error = parse_native("x", &text).unwrap_err();
     let helps = error.problems().iter().map(|problem| &problem.help);
     let prefix = "the keys here are: ";
     let help = helps
@@ -390,7 +393,7 @@ fn a_property_of_the_schema_has_a_description() {
 proptest! {
     #[test]
     fn never_panics(text in ".*") {
-        let _ = parse("x", &text);
+        let _ = parse_native("x", &text);
     }
 
     #[test]
@@ -398,7 +401,7 @@ proptest! {
         key in "pools|include|backends|probe|handover|kubelet",
         value in "[-a-z0-9:{}\\[\\], \n\"*&]{0,60}",
     ) {
-        if let Err(error) = parse("x", &format!("{key}: {value}")) {
+        if let Err(error) = parse_native("x", &format!("{key}: {value}")) {
             prop_assert!(!error.to_string().is_empty());
         }
     }

@@ -6,7 +6,7 @@ use model::{CauseKind, ConditionName, InvalidConditionName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source::{At, Section, Word, among, map_by};
+use crate::source::{Section, SectionReader, Word, among, map_by};
 
 /// Effect of a finding, by its tier. A finding of the tier *present* always takes the device out of
 /// service.
@@ -44,13 +44,13 @@ pub enum Weight {
 // === impl TierWeights ===
 
 impl Section for TierWeights {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("working", &mut self.working);
-        at.set("performing", &mut self.performing);
-        at.set("trend", &mut self.trend);
-        at.set("deep", &mut self.deep);
-        at.set_by("causes", &mut self.causes, map_by(cause));
-        at.set_by("conditions", &mut self.conditions, map_by(condition));
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("working", &mut self.working);
+        at.set_option("performing", &mut self.performing);
+        at.set_option("trend", &mut self.trend);
+        at.set_option("deep", &mut self.deep);
+        at.set_by("causes", &mut self.causes, map_by(parse_cause));
+        at.set_by("conditions", &mut self.conditions, map_by(parse_condition));
     }
 }
 
@@ -88,7 +88,7 @@ impl TierWeights {
 impl Word for Weight {}
 
 /// Parses the name of a cause in `ostler health`. An error is a message and its remedy.
-fn cause(name: &str) -> Result<CauseKind, (String, String)> {
+fn parse_cause(name: &str) -> Result<CauseKind, (String, String)> {
     let names = TierWeights::CAUSES.map(|cause| format!("{cause:?}"));
     let at = names.iter().position(|known| known == name);
     at.map(|at| TierWeights::CAUSES[at]).ok_or_else(|| {
@@ -99,7 +99,7 @@ fn cause(name: &str) -> Result<CauseKind, (String, String)> {
 }
 
 /// Parses the name of a condition in `ostler health`. An error is a message and its remedy.
-fn condition(name: &str) -> Result<ConditionName, (String, String)> {
+fn parse_condition(name: &str) -> Result<ConditionName, (String, String)> {
     let help = "write a name as `ostler health` shows it, e.g. `conditions: {ras.umc: warn}`";
     let invalid = |error: InvalidConditionName| (error.to_string(), help.to_owned());
     name.parse().map_err(invalid)

@@ -6,14 +6,14 @@ mod table;
 
 use std::collections::BTreeMap;
 
-pub(super) use self::table::{FLAGS, Kind, Spec, spec};
-use crate::{Origin, Problem, Severity};
+pub(super) use self::table::{FLAGS, FlagKind, FlagSpec, find_spec};
+use crate::{ConfigProblem, ProblemSeverity, ValueOrigin};
 
 /// Request of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum Invocation {
     /// Run the plugin with these flags.
-    Run(Flags),
+    Run(GivenFlags),
     /// Show [`help`](crate::nvidia::help()).
     Help,
     /// Show the version.
@@ -22,26 +22,26 @@ pub enum Call {
 
 /// Values of flags and variables. A flag that was not given has no value here, not its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Flags {
-    pub(super) given: BTreeMap<&'static str, Given>,
+pub struct GivenFlags {
+    pub(super) given: BTreeMap<&'static str, GivenValue>,
     /// Value of the variable `DP_DISABLE_HEALTHCHECKS`, which has no flag.
     pub(super) disable_xids: Option<String>,
     /// Value of the variable `DP_ENABLE_HEALTHCHECKS`, which has no flag.
     pub(super) enable_xids: Option<String>,
     /// Warnings: probable mistakes on the command line.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<ConfigProblem>,
 }
 
 /// Value of a flag with its origin: the flag or a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
-    pub(super) value: Value,
-    pub(super) origin: Origin,
+pub(super) struct GivenValue {
+    pub(super) value: FlagValue,
+    pub(super) origin: ValueOrigin,
 }
 
 /// Value of a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum FlagValue {
     Text(String),
     Bool(bool),
     Texts(Vec<String>),
@@ -75,7 +75,7 @@ pub enum FlagError {
     #[error("{origin}: `{value}` is not {expected}")]
     BadValue {
         /// Flag or variable.
-        origin: Origin,
+        origin: ValueOrigin,
         /// Value as it was given.
         value: String,
         /// Description of a valid value.
@@ -92,41 +92,41 @@ pub enum FlagError {
     },
 }
 
-// === impl Flags ===
+// === impl GivenFlags ===
 
-impl Flags {
+impl GivenFlags {
     /// Parses a command line without the program's name, and the environment. `env` returns the
     /// value of a variable.
     ///
     /// ```
-    /// use config::nvidia::{Call, Flags};
+    /// use config::nvidia::{GivenFlags, Invocation};
     ///
-    /// let call = Flags::parse(&["--mig-strategy=mixed"], &|_| None)?;
-    /// assert!(matches!(call, Call::Run(_)));
+    /// let call = GivenFlags::parse_args(&["--mig-strategy=mixed"], &|_| None)?;
+    /// assert!(matches!(call, Invocation::Run(_)));
     /// # Ok::<(), config::nvidia::FlagError>(())
     /// ```
-    pub fn parse<S: AsRef<str>>(
+    pub fn parse_args<S: AsRef<str>>(
         args: &[S],
         env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Call, FlagError> {
-        parse::parse(args, env)
+    ) -> Result<Invocation, FlagError> {
+        parse::parse_command_line(args, env)
     }
 
     /// Returns the path of the config file. `None` if it is not given or empty.
     pub fn config_file(&self) -> Option<&str> {
-        match self.value("config-file") {
-            Some(Value::Text(path)) if !path.is_empty() => Some(path),
+        match self.given_value("config-file") {
+            Some(FlagValue::Text(path)) if !path.is_empty() => Some(path),
             _ => None,
         }
     }
 
-    pub(super) fn value(&self, name: &str) -> Option<&Value> {
+    pub(super) fn given_value(&self, name: &str) -> Option<&FlagValue> {
         self.given.get(name).map(|given| &given.value)
     }
 
-    fn warn(&mut self, origin: Origin, message: String, help: &str) {
-        self.warnings.push(Problem {
-            severity: Severity::Warning,
+    fn add_warning(&mut self, origin: ValueOrigin, message: String, help: &str) {
+        self.warnings.push(ConfigProblem {
+            severity: ProblemSeverity::Warning,
             at: origin,
             key: String::new(),
             message,

@@ -1,6 +1,6 @@
 //! Text of `nvidia-device-plugin --help`.
 
-use super::flags::{FLAGS, Kind};
+use super::flags::{FLAGS, FlagKind};
 
 const HEAD: &str = "\
 Offers NVIDIA's GPUs to Kubernetes: Ostler under the name of NVIDIA's device plugin, with its
@@ -36,10 +36,10 @@ pub fn help() -> String {
     let mut text = HEAD.to_owned();
     for spec in FLAGS {
         let value = match spec.kind {
-            Kind::Bool => "[=true|false]",
-            Kind::Text => " VALUE",
-            Kind::Texts => " VALUE[,VALUE…]",
-            Kind::Ints => " NUMBER[,NUMBER…]",
+            FlagKind::Bool => "[=true|false]",
+            FlagKind::Text => " VALUE",
+            FlagKind::Texts => " VALUE[,VALUE…]",
+            FlagKind::Ints => " NUMBER[,NUMBER…]",
         };
         let alias = spec
             .alias

@@ -2,58 +2,60 @@
 //! over the file, the file over the defaults.
 
 use super::{
-    File, Flags,
-    flags::{Value, spec},
+    GivenFlags, V1File,
+    flags::{FlagValue, find_spec},
 };
 use crate::{
-    Origin, Problem, Severity,
-    source::{Place, Said, Word, word},
+    ConfigProblem, ProblemSeverity, ValueOrigin,
+    source::{Placed, TextPlace, Word, parse_word},
 };
 
 /// Value with its origin. The place is set if it comes from the file.
 #[derive(Clone, Debug)]
-pub(super) struct Pick<T> {
+pub(super) struct MergedValue<T> {
     pub(super) value: T,
-    pub(super) origin: Origin,
-    place: Option<Place>,
+    pub(super) origin: ValueOrigin,
+    place: Option<TextPlace>,
     key: &'static str,
 }
 
 /// Flags and file that are merged, with the problems that are found.
 #[derive(Debug)]
-pub(super) struct Merge<'a> {
-    pub(super) flags: &'a Flags,
-    pub(super) file: &'a File,
-    pub(super) problems: Vec<Problem>,
+pub(super) struct FlagMerge<'a> {
+    pub(super) flags: &'a GivenFlags,
+    pub(super) file: &'a V1File,
+    pub(super) problems: Vec<ConfigProblem>,
 }
 
 /// Type that a flag's value can have.
-pub(super) trait Kind: Clone {
+pub(super) trait FromFlagValue: Clone {
     /// Returns the value if it has this type.
-    fn of(value: &Value) -> Option<Self>;
+    fn from_flag_value(value: &FlagValue) -> Option<Self>;
 }
 
-// === impl Merge ===
+// === impl FlagMerge ===
 
-impl Merge<'_> {
+impl FlagMerge<'_> {
     /// Returns the value of a flag, variable or key. `None` if none is set. `key` is the key in the
     /// file.
-    pub(super) fn said<T: Kind>(
+    pub(super) fn given_or_file<T: FromFlagValue>(
         &self,
         name: &str,
         key: &'static str,
-        file: &Option<Said<T>>,
-    ) -> Option<Pick<T>> {
+        file: &Option<Placed<T>>,
+    ) -> Option<MergedValue<T>> {
         let given = self.flags.given.get(name);
-        if let Some((value, given)) = given.and_then(|given| Some((T::of(&given.value)?, given))) {
-            return Some(Pick {
+        if let Some((value, given)) =
+            given.and_then(|given| Some((T::from_flag_value(&given.value)?, given)))
+        {
+            return Some(MergedValue {
                 value,
                 origin: given.origin.clone(),
                 place: None,
                 key,
             });
         }
-        file.as_ref().map(|said| Pick {
+        file.as_ref().map(|said| MergedValue {
             value: said.value.clone(),
             origin: self.file.source.origin(said.place),
             place: Some(said.place),
@@ -62,76 +64,92 @@ impl Merge<'_> {
     }
 
     /// Returns a text, or the default of its flag.
-    pub(super) fn text(
+    pub(super) fn merge_text(
         &self,
         name: &str,
         key: &'static str,
-        file: &Option<Said<String>>,
-    ) -> Pick<String> {
-        let said = self.said(name, key, file);
-        said.unwrap_or_else(|| Pick::default_text(name, key))
+        file: &Option<Placed<String>>,
+    ) -> MergedValue<String> {
+        let said = self.given_or_file(name, key, file);
+        said.unwrap_or_else(|| MergedValue::default_text(name, key))
     }
 
-    /// As [`Self::text`], but an empty text counts as not set.
-    pub(super) fn path(
+    /// As [`Self::merge_text`], but an empty text counts as not set.
+    pub(super) fn merge_path(
         &self,
         name: &str,
         key: &'static str,
-        file: &Option<Said<String>>,
-    ) -> Pick<String> {
-        self.path_or(name, key, file, &Pick::default_text(name, key))
+        file: &Option<Placed<String>>,
+    ) -> MergedValue<String> {
+        self.path_or(name, key, file, &MergedValue::default_text(name, key))
     }
 
-    /// As [`Self::path`], with another default.
+    /// As [`Self::merge_path`], with another default.
     pub(super) fn path_or(
         &self,
         name: &str,
         key: &'static str,
-        file: &Option<Said<String>>,
-        default: &Pick<String>,
-    ) -> Pick<String> {
+        file: &Option<Placed<String>>,
+        default: &MergedValue<String>,
+    ) -> MergedValue<String> {
         let said = self
-            .said(name, key, file)
+            .given_or_file(name, key, file)
             .filter(|pick| !pick.value.is_empty());
         said.unwrap_or_else(|| default.clone())
     }
 
     /// Returns a bool. Default: false.
-    pub(super) fn is(
+    pub(super) fn merge_bool(
         &self,
         name: &str,
         key: &'static str,
-        file: &Option<Said<bool>>,
-    ) -> Pick<bool> {
-        let said = self.said(name, key, file);
-        said.unwrap_or_else(|| Pick::default_of(false, key))
+        file: &Option<Placed<bool>>,
+    ) -> MergedValue<bool> {
+        let said = self.given_or_file(name, key, file);
+        said.unwrap_or_else(|| MergedValue::default_of(false, key))
     }
 
     /// Parses one of a few words. Any other text is noted as an error.
-    pub(super) fn word<T: Word>(&mut self, pick: &Pick<String>) -> Option<T> {
-        match word(&pick.value) {
+    pub(super) fn merge_choice<T: Word>(&mut self, pick: &MergedValue<String>) -> Option<T> {
+        match parse_word(&pick.value) {
             Ok(value) => Some(value),
             Err((message, help)) => {
-                self.error(pick, message, help);
+                self.note_flag_error(pick, message, help);
                 None
             }
         }
     }
 
-    pub(super) fn error<T>(&mut self, pick: &Pick<T>, message: String, help: impl Into<String>) {
-        self.note(Severity::Error, pick, message, help.into());
+    pub(super) fn note_flag_error<T>(
+        &mut self,
+        pick: &MergedValue<T>,
+        message: String,
+        help: impl Into<String>,
+    ) {
+        self.note_flag_problem(ProblemSeverity::Error, pick, message, help.into());
     }
 
-    pub(super) fn warn<T>(&mut self, pick: &Pick<T>, message: String, help: impl Into<String>) {
-        self.note(Severity::Warning, pick, message, help.into());
+    pub(super) fn note_flag_warning<T>(
+        &mut self,
+        pick: &MergedValue<T>,
+        message: String,
+        help: impl Into<String>,
+    ) {
+        self.note_flag_problem(ProblemSeverity::Warning, pick, message, help.into());
     }
 
-    fn note<T>(&mut self, severity: Severity, pick: &Pick<T>, message: String, help: String) {
+    fn note_flag_problem<T>(
+        &mut self,
+        severity: ProblemSeverity,
+        pick: &MergedValue<T>,
+        message: String,
+        help: String,
+    ) {
         let key = match pick.place {
             Some(_) => pick.key.to_owned(),
             None => String::new(),
         };
-        self.problems.push(Problem {
+        self.problems.push(ConfigProblem {
             severity,
             at: pick.origin.clone(),
             key,
@@ -142,14 +160,14 @@ impl Merge<'_> {
     }
 
     /// Notes a problem at a place of the file.
-    pub(super) fn at(
+    pub(super) fn note_file_problem(
         &mut self,
-        severity: Severity,
-        place: Place,
+        severity: ProblemSeverity,
+        place: TextPlace,
         key: &str,
         words: (String, &str),
     ) {
-        self.problems.push(Problem {
+        self.problems.push(ConfigProblem {
             severity,
             at: self.file.source.origin(place),
             key: key.to_owned(),
@@ -160,60 +178,60 @@ impl Merge<'_> {
     }
 }
 
-// === impl Pick ===
+// === impl MergedValue ===
 
-impl<T> Pick<T> {
+impl<T> MergedValue<T> {
     fn default_of(value: T, key: &'static str) -> Self {
         Self {
             value,
-            origin: Origin::Default,
+            origin: ValueOrigin::Default,
             place: None,
             key,
         }
     }
 }
 
-impl Pick<String> {
+impl MergedValue<String> {
     /// Returns the default of a flag.
     fn default_text(name: &str, key: &'static str) -> Self {
-        let default = spec(name).map_or("", |spec| spec.default);
+        let default = find_spec(name).map_or("", |spec| spec.default);
         Self::default_of(default.to_owned(), key)
     }
 }
 
-// === impl Kind ===
+// === impl FromFlagValue ===
 
-impl Kind for String {
-    fn of(value: &Value) -> Option<Self> {
+impl FromFlagValue for String {
+    fn from_flag_value(value: &FlagValue) -> Option<Self> {
         match value {
-            Value::Text(text) => Some(text.clone()),
+            FlagValue::Text(text) => Some(text.clone()),
             _ => None,
         }
     }
 }
 
-impl Kind for bool {
-    fn of(value: &Value) -> Option<Self> {
+impl FromFlagValue for bool {
+    fn from_flag_value(value: &FlagValue) -> Option<Self> {
         match value {
-            Value::Bool(value) => Some(*value),
+            FlagValue::Bool(value) => Some(*value),
             _ => None,
         }
     }
 }
 
-impl Kind for Vec<String> {
-    fn of(value: &Value) -> Option<Self> {
+impl FromFlagValue for Vec<String> {
+    fn from_flag_value(value: &FlagValue) -> Option<Self> {
         match value {
-            Value::Texts(texts) => Some(texts.clone()),
+            FlagValue::Texts(texts) => Some(texts.clone()),
             _ => None,
         }
     }
 }
 
-impl Kind for Vec<i64> {
-    fn of(value: &Value) -> Option<Self> {
+impl FromFlagValue for Vec<i64> {
+    fn from_flag_value(value: &FlagValue) -> Option<Self> {
         match value {
-            Value::Ints(ints) => Some(ints.clone()),
+            FlagValue::Ints(ints) => Some(ints.clone()),
             _ => None,
         }
     }

@@ -9,20 +9,20 @@
 
 mod base;
 
-use self::base::{Base, PARTITIONS, bases, by_ref};
+use self::base::{BaseResource, PARTITIONS, bases, by_ref};
 use super::{
-    File,
-    merge::Merge,
-    sharing::{Devices, Replicated},
+    V1File,
+    merge::FlagMerge,
+    sharing::{ReplicatedResources, SharedDevices},
 };
 use crate::{
-    Distinct, Handover, Method, Mig, Origin, Placement, Policy, Pool, Selector, Severity, Sharing,
-    Template, Weights, source::Place,
+    Distinct, Handover, Method, Mig, Placement, Policy, Pool, ProblemSeverity, Selector, Sharing,
+    Template, ValueOrigin, Weights, source::TextPlace,
 };
 
 /// Options that hold for every pool.
 #[derive(Debug)]
-pub(super) struct Wishes {
+pub(super) struct PoolOptions {
     pub(super) mig: Mig,
     pub(super) shared_policy: Policy,
     pub(super) handover: Handover,
@@ -30,78 +30,78 @@ pub(super) struct Wishes {
 
 /// Pool with the places of the file that it comes from.
 #[derive(Debug)]
-pub(super) struct Built {
+pub(super) struct BuiltPool {
     pub(super) pool: Pool,
-    name: Option<Origin>,
-    sharing: Option<Origin>,
+    name: Option<ValueOrigin>,
+    sharing: Option<ValueOrigin>,
     /// Place at which a problem with the pool is shown.
-    place: Option<Place>,
+    place: Option<TextPlace>,
 }
 
 /// Section of `sharing` that is used.
 #[derive(Debug)]
-struct Active<'f> {
+struct ActiveSharing<'f> {
     method: Method,
     key: &'static str,
-    section: &'f Replicated,
+    section: &'f ReplicatedResources,
 }
 
 /// Returns the pools in order.
-pub(super) fn build(merge: &mut Merge<'_>, wishes: &Wishes) -> Vec<Built> {
+pub(super) fn build_pools(merge: &mut FlagMerge<'_>, wishes: &PoolOptions) -> Vec<BuiltPool> {
     let file = merge.file;
-    let active = Active::of(file);
+    let active = ActiveSharing::from_v1_file(file);
     let bases = bases(file, wishes.mig);
     let mut built = Vec::new();
-    let mut builder = Builder {
+    let mut builder = PoolBuilder {
         merge,
         wishes,
         built: &mut built,
     };
     for base in &bases {
-        builder.base(base, active.as_ref());
+        builder.add_base(base, active.as_ref());
     }
     if let Some(active) = &active {
-        builder.absent(&bases, active);
+        builder.warn_absent(&bases, active);
     }
-    builder.conflicts();
+    builder.note_conflicts();
     built
 }
 
-struct Builder<'b, 'm> {
-    merge: &'b mut Merge<'m>,
-    wishes: &'b Wishes,
-    built: &'b mut Vec<Built>,
+struct PoolBuilder<'b, 'm> {
+    merge: &'b mut FlagMerge<'m>,
+    wishes: &'b PoolOptions,
+    built: &'b mut Vec<BuiltPool>,
 }
 
-// === impl Builder ===
+// === impl PoolBuilder ===
 
-impl Builder<'_, '_> {
+impl PoolBuilder<'_, '_> {
     /// Adds the pools of one base: those with shared devices, then the one with the rest.
-    fn base(&mut self, base: &Base, active: Option<&Active<'_>>) {
+    fn add_base(&mut self, base: &BaseResource, active: Option<&ActiveSharing<'_>>) {
         let mut rest = true;
         let entries = active.map_or(&[][..], |active| &active.section.resources);
         for (n, entry) in entries.iter().enumerate() {
-            let Some(profiles) = base.covers(entry) else {
+            let Some(profiles) = base.match_entry(entry) else {
                 continue;
             };
             let Some(active) = active else { continue };
             if !rest {
-                let key = active.entry(n);
+                let key = active.entry_key(n);
                 let message = format!("nothing of `{}` is left for it", entry.name.value);
                 let help = "name its devices in an entry further up, or remove this one";
-                self.warn(entry.name.place, &key, message, help);
+                self.warn_at_place(entry.name.place, &key, message, help);
                 continue;
             }
-            self.shared(base, active, n, profiles.clone());
+            self.add_shared(base, active, n, profiles.clone());
             // A name with a profile takes only the MIG devices of that profile.
-            rest = entry.devices.value != Devices::All || profiles.is_some();
+            rest = entry.devices.value != SharedDevices::All || profiles.is_some();
         }
         if rest {
             let selectors = vec![base.selector(None)];
             let placement = Placement::default();
             let resource = base.resource.clone();
-            let pool = self.pool(selectors, resource, Sharing::default(), placement);
-            self.built.push(Built {
+            let pool = self.make_pool(selectors, resource, Sharing::default(), placement);
+            self.built.push(BuiltPool {
                 pool,
                 name: base.place.map(|place| self.merge.file.source.origin(place)),
                 sharing: None,
@@ -110,20 +110,20 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn shared(
+    fn add_shared(
         &mut self,
-        base: &Base,
-        active: &Active<'_>,
+        base: &BaseResource,
+        active: &ActiveSharing<'_>,
         n: usize,
         profiles: Option<Vec<String>>,
     ) {
         let entry = &active.section.resources[n];
         let whole = base.selector(profiles);
         let selectors = match &entry.devices.value {
-            Devices::List(list) => by_ref(&whole, list),
-            Devices::All | Devices::Count(_) => vec![whole],
+            SharedDevices::List(list) => by_ref(&whole, list),
+            SharedDevices::All | SharedDevices::Count(_) => vec![whole],
         };
-        let resource = self.name(active, n);
+        let resource = self.choose_name(active, n);
         let distinct = match self.wishes.shared_policy {
             Policy::Packed => Distinct::Off,
             _ => Distinct::Prefer,
@@ -138,8 +138,8 @@ impl Builder<'_, '_> {
             policy: self.wishes.shared_policy,
             weights: Weights::default(),
         };
-        let mut pool = self.pool(selectors, resource, sharing, placement);
-        if let Devices::Count(count) = entry.devices.value {
+        let mut pool = self.make_pool(selectors, resource, sharing, placement);
+        if let SharedDevices::Count(count) = entry.devices.value {
             pool.limit = Some(count);
         }
         let source = &self.merge.file.source;
@@ -147,7 +147,7 @@ impl Builder<'_, '_> {
             .rename
             .as_ref()
             .map_or(entry.name.place, |said| said.place);
-        self.built.push(Built {
+        self.built.push(BuiltPool {
             pool,
             name: Some(source.origin(name)),
             sharing: Some(source.origin(entry.replicas.place)),
@@ -156,23 +156,25 @@ impl Builder<'_, '_> {
     }
 
     /// Returns the resource name of an entry's shared devices.
-    fn name(&mut self, active: &Active<'_>, n: usize) -> String {
+    fn choose_name(&mut self, active: &ActiveSharing<'_>, n: usize) -> String {
         let entry = &active.section.resources[n];
-        let key = active.entry(n);
+        let key = active.entry_key(n);
         let name = match &entry.rename {
             Some(name) => return name.value.to_string(),
-            None if active.section.rename_by_default => entry.name.value.shared(),
-            None if entry.devices.value == Devices::All => return entry.name.value.to_string(),
+            None if active.section.rename_by_default => entry.name.value.shared_name(),
+            None if entry.devices.value == SharedDevices::All => {
+                return entry.name.value.to_string();
+            }
             // One resource cannot have shared and exclusive devices: a pod could not choose.
             None => {
-                let name = entry.name.value.shared();
+                let name = entry.name.value.shared_name();
                 let message = format!(
                     "exclusive and shared devices cannot both be `{}`; the shared ones are \
                      offered as `{name}`",
                     entry.name.value
                 );
                 let help = "choose their name with `rename`";
-                self.warn(
+                self.warn_at_place(
                     entry.devices.place,
                     &format!("{key}.devices"),
                     message,
@@ -181,16 +183,20 @@ impl Builder<'_, '_> {
                 name
             }
         };
-        if let Err(message) = name.parse::<super::ResourceName>() {
+        if let Err(message) = name.parse::<super::NvidiaResourceName>() {
             let help = "choose a shorter name with `rename`";
             let key = format!("{key}.name");
-            self.merge
-                .at(Severity::Error, entry.name.place, &key, (message, help));
+            self.merge.note_file_problem(
+                ProblemSeverity::Error,
+                entry.name.place,
+                &key,
+                (message, help),
+            );
         }
         name
     }
 
-    fn pool(
+    fn make_pool(
         &self,
         selectors: Vec<Selector>,
         resource: String,
@@ -211,20 +217,20 @@ impl Builder<'_, '_> {
             placement,
             handover: self.wishes.handover.clone(),
             resource: Template(resource),
-            ..Pool::all(&name, "")
+            ..Pool::of_all_devices(&name, "")
         }
     }
 
     /// Warns of entries with a name that no device has.
-    fn absent(&mut self, bases: &[Base], active: &Active<'_>) {
+    fn warn_absent(&mut self, bases: &[BaseResource], active: &ActiveSharing<'_>) {
         for (n, entry) in active.section.resources.iter().enumerate() {
-            if !bases.iter().any(|base| base.covers(entry).is_some()) {
+            if !bases.iter().any(|base| base.match_entry(entry).is_some()) {
                 let name = &entry.name.value;
                 let message = format!("no device is called `{name}`; this is not used");
                 let help = "check the name, `resources` and the MIG strategy";
-                self.warn(
+                self.warn_at_place(
                     entry.name.place,
-                    &format!("{}.name", active.entry(n)),
+                    &format!("{}.name", active.entry_key(n)),
                     message,
                     help,
                 );
@@ -233,7 +239,7 @@ impl Builder<'_, '_> {
     }
 
     /// Reports two pools with one resource name that are shared in different ways.
-    fn conflicts(&mut self) {
+    fn note_conflicts(&mut self) {
         let mut found = Vec::new();
         for (n, pool) in self.built.iter().enumerate() {
             let clash = self.built[..n].iter().find(|other| {
@@ -246,22 +252,25 @@ impl Builder<'_, '_> {
             let message = format!("`{name}` would be shared in two ways");
             let help = "give one of them another name with `rename`";
             self.merge
-                .at(Severity::Error, place, "sharing", (message, help));
+                .note_file_problem(ProblemSeverity::Error, place, "sharing", (message, help));
         }
     }
 
-    fn warn(&mut self, place: Place, key: &str, message: String, help: &str) {
+    fn warn_at_place(&mut self, place: TextPlace, key: &str, message: String, help: &str) {
         self.merge
-            .at(Severity::Warning, place, key, (message, help));
+            .note_file_problem(ProblemSeverity::Warning, place, key, (message, help));
     }
 }
 
-// === impl Built ===
+// === impl BuiltPool ===
 
-impl Built {
+impl BuiltPool {
     /// Returns the origins of the pool's values. `policy` is the origin of the policy of shared
     /// pools.
-    pub(super) fn origins(&self, policy: &Origin) -> Vec<(&'static str, Origin)> {
+    pub(super) fn list_pool_origins(
+        &self,
+        policy: &ValueOrigin,
+    ) -> Vec<(&'static str, ValueOrigin)> {
         let mut origins = Vec::new();
         origins.extend(self.name.clone().map(|origin| ("resource", origin)));
         if let Some(origin) = &self.sharing {
@@ -273,10 +282,10 @@ impl Built {
     }
 }
 
-// === impl Active ===
+// === impl ActiveSharing ===
 
-impl<'f> Active<'f> {
-    fn of(file: &'f File) -> Option<Self> {
+impl<'f> ActiveSharing<'f> {
+    fn from_v1_file(file: &'f V1File) -> Option<Self> {
         // If the file has both sections, NVIDIA's plugin uses `mps` everywhere.
         let mps = file.mps.as_ref().map(|section| Self {
             method: Method::Mps,
@@ -299,7 +308,7 @@ impl<'f> Active<'f> {
         said.map_or(self.method == Method::Mps, |said| said.value)
     }
 
-    fn entry(&self, n: usize) -> String {
+    fn entry_key(&self, n: usize) -> String {
         format!("{}.resources[{n}]", self.key)
     }
 }

@@ -6,7 +6,7 @@ use std::{fmt, str::FromStr};
 use crate::{
     Sharing,
     backends::MPS_CLIENT_LIMIT,
-    source::{Fields, Item, Notes, Place, Said},
+    source::{FileFields, FileItem, Placed, ReadNotes, TextPlace},
 };
 
 /// Beginning of every resource name.
@@ -16,33 +16,33 @@ const LENGTH_LIMIT: usize = 63;
 
 /// Sharing of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replicated {
+pub struct ReplicatedResources {
     /// `renameByDefault`: shared resources have `.shared` at the end of their name.
     pub rename_by_default: bool,
     /// `failRequestsGreaterThanOne`: a container gets at most one unit. The default depends on the
     /// section.
-    pub fail_requests_greater_than_one: Option<Said<bool>>,
+    pub fail_requests_greater_than_one: Option<Placed<bool>>,
     /// Shared resources, at least one.
     pub resources: Vec<ReplicatedResource>,
-    pub(crate) place: Place,
+    pub(crate) place: TextPlace,
 }
 
 /// Shared resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicatedResource {
     /// Name before sharing.
-    pub name: Said<ResourceName>,
+    pub name: Placed<NvidiaResourceName>,
     /// Number of units that a device becomes, at least 2.
-    pub replicas: Said<u32>,
+    pub replicas: Placed<u32>,
     /// Name after sharing.
-    pub rename: Option<Said<ResourceName>>,
+    pub rename: Option<Placed<NvidiaResourceName>>,
     /// Devices of the resource that are shared.
-    pub devices: Said<Devices>,
+    pub devices: Placed<SharedDevices>,
 }
 
 /// Devices of a resource that are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Devices {
+pub enum SharedDevices {
     /// All devices.
     All,
     /// The first devices, this number of them, at least 1.
@@ -64,18 +64,18 @@ pub enum DeviceRef {
 
 /// Resource name under `nvidia.com/`, at most 63 characters long.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ResourceName(String);
+pub struct NvidiaResourceName(String);
 
 /// Limit on the number of units that a device becomes, with its reason.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
+pub(super) struct ReplicaLimit {
     replicas: u32,
     why: &'static str,
 }
 
-// === impl Most ===
+// === impl ReplicaLimit ===
 
-impl Most {
+impl ReplicaLimit {
     /// Limit of time-slicing.
     pub(super) const SLICES: Self = Self {
         replicas: Sharing::MOST,
@@ -89,20 +89,24 @@ impl Most {
 }
 
 /// Reads a section. At least one resource must be in it.
-pub(super) fn read(item: &Item<'_>, notes: &mut Notes, most: Most) -> Option<Replicated> {
-    let mut at = item.fields(notes)?;
+pub(super) fn read_replicated(
+    item: &FileItem<'_>,
+    notes: &mut ReadNotes,
+    most: ReplicaLimit,
+) -> Option<ReplicatedResources> {
+    let mut at = item.read_fields(notes)?;
     let rename = at
-        .take(notes, "renameByDefault")
-        .and_then(|item| item.boolean(notes));
-    let fail = at.take(notes, "failRequestsGreaterThanOne");
-    let fail = fail.and_then(|item| item.boolean(notes));
-    let list = at.take(notes, "resources");
-    let (there, list) = (list.is_some(), list.and_then(|item| item.list(notes)));
+        .take_key(notes, "renameByDefault")
+        .and_then(|item| item.read_bool(notes));
+    let fail = at.take_key(notes, "failRequestsGreaterThanOne");
+    let fail = fail.and_then(|item| item.read_bool(notes));
+    let list = at.take_key(notes, "resources");
+    let (there, list) = (list.is_some(), list.and_then(|item| item.read_list(notes)));
     let empty = list.as_ref().is_some_and(Vec::is_empty);
     if !there || empty {
         let help = "list at least one: `resources: [{name: nvidia.com/gpu, replicas: 4}]`";
-        let key = at.key("resources");
-        notes.error(
+        let key = at.full_key("resources");
+        notes.note_error(
             at.key_place("resources"),
             &key,
             "no resource is shared",
@@ -112,46 +116,55 @@ pub(super) fn read(item: &Item<'_>, notes: &mut Notes, most: Most) -> Option<Rep
     let list = list.unwrap_or_default();
     let resources = list
         .iter()
-        .filter_map(|item| resource(item, notes, most))
+        .filter_map(|item| read_resource(item, notes, most))
         .collect();
-    at.finish(notes);
-    Some(Replicated {
+    at.note_unknown_keys(notes);
+    Some(ReplicatedResources {
         rename_by_default: rename.is_some_and(|said| said.value),
         fail_requests_greater_than_one: fail,
         resources,
-        place: item.place(),
+        place: item.value_place(),
     })
 }
 
 /// Reads a resource name.
-pub(super) fn name(
-    at: &mut Fields<'_>,
-    notes: &mut Notes,
+pub(super) fn read_resource_name(
+    at: &mut FileFields<'_>,
+    notes: &mut ReadNotes,
     key: &'static str,
     required: bool,
-) -> Option<Said<ResourceName>> {
-    let item = at.take(notes, key);
+) -> Option<Placed<NvidiaResourceName>> {
+    let item = at.take_key(notes, key);
     if item.is_none() && required {
         let help = "name the resource, e.g. `nvidia.com/gpu`";
-        notes.error(at.place, &at.key(key), format!("`{key}` is missing"), help);
+        notes.note_error(
+            at.place,
+            &at.full_key(key),
+            format!("`{key}` is missing"),
+            help,
+        );
     }
     let help = "write at most 63 lower-case letters, digits, `-` and `.`, e.g. `nvidia.com/gpu`";
-    item?.parsed(notes, help)
+    item?.parse_string(notes, help)
 }
 
-fn resource(item: &Item<'_>, notes: &mut Notes, most: Most) -> Option<ReplicatedResource> {
-    let mut at = item.fields(notes)?;
-    let resource = name(&mut at, notes, "name", true);
+fn read_resource(
+    item: &FileItem<'_>,
+    notes: &mut ReadNotes,
+    most: ReplicaLimit,
+) -> Option<ReplicatedResource> {
+    let mut at = item.read_fields(notes)?;
+    let resource = read_resource_name(&mut at, notes, "name", true);
     let replicas = replicas(&mut at, notes, most);
-    let rename = name(&mut at, notes, "rename", false);
-    let devices = match at.take(notes, "devices") {
-        Some(item) => devices(&item, notes),
-        None => Some(Said {
-            value: Devices::All,
+    let rename = read_resource_name(&mut at, notes, "rename", false);
+    let devices = match at.take_key(notes, "devices") {
+        Some(item) => read_devices(&item, notes),
+        None => Some(Placed {
+            value: SharedDevices::All,
             place: at.place,
         }),
     };
-    at.finish(notes);
+    at.note_unknown_keys(notes);
     Some(ReplicatedResource {
         name: resource?,
         replicas: replicas?,
@@ -160,13 +173,22 @@ fn resource(item: &Item<'_>, notes: &mut Notes, most: Most) -> Option<Replicated
     })
 }
 
-fn replicas(at: &mut Fields<'_>, notes: &mut Notes, most: Most) -> Option<Said<u32>> {
+fn replicas(
+    at: &mut FileFields<'_>,
+    notes: &mut ReadNotes,
+    most: ReplicaLimit,
+) -> Option<Placed<u32>> {
     let help = "say how many units a device becomes, 2 or more";
-    let Some(item) = at.take(notes, "replicas") else {
-        notes.error(at.place, &at.key("replicas"), "`replicas` is missing", help);
+    let Some(item) = at.take_key(notes, "replicas") else {
+        notes.note_error(
+            at.place,
+            &at.full_key("replicas"),
+            "`replicas` is missing",
+            help,
+        );
         return None;
     };
-    let replicas = item.number(notes, 2..=i32::MAX.unsigned_abs())?;
+    let replicas = item.read_number(notes, 2..=i32::MAX.unsigned_abs())?;
     // NVIDIA's plugin takes any number, so more than our limit is not an error here.
     if replicas.value > most.replicas {
         let message = format!(
@@ -174,38 +196,38 @@ fn replicas(at: &mut Fields<'_>, notes: &mut Notes, most: Most) -> Option<Said<u
             replicas.value, most.why
         );
         let help = format!("write at most {}", most.replicas);
-        notes.warn(replicas.place, &at.key("replicas"), message, help);
+        notes.note_warning(replicas.place, &at.full_key("replicas"), message, help);
     }
     Some(replicas)
 }
 
 /// Reads `all`, a number, or a list of devices.
-fn devices(item: &Item<'_>, notes: &mut Notes) -> Option<Said<Devices>> {
+fn read_devices(item: &FileItem<'_>, notes: &mut ReadNotes) -> Option<Placed<SharedDevices>> {
     let help = "write `all`, a number of devices, or a list such as [0, \"1:0\", GPU-…]";
     if item.is_list() {
-        let list = item.list(notes)?;
+        let list = item.read_list(notes)?;
         if list.is_empty() {
-            item.error(notes, "the list is empty: no device would be shared", help);
+            item.note_item_error(notes, "the list is empty: no device would be shared", help);
             return None;
         }
         let refs: Vec<DeviceRef> = list
             .iter()
-            .filter_map(|item| Some(item.parsed(notes, help)?.value))
+            .filter_map(|item| Some(item.parse_string(notes, help)?.value))
             .collect();
         let whole = refs.len() == list.len();
-        return whole.then(|| item.said(Devices::List(refs)));
+        return whole.then(|| item.with_place(SharedDevices::List(refs)));
     }
     let count = |text: &str| text.parse::<u32>().ok().filter(|count| *count > 0);
     let devices = match item.scalar() {
-        Some(("all", _)) => Some(Devices::All),
-        Some((text, true)) => count(text).map(Devices::Count),
+        Some(("all", _)) => Some(SharedDevices::All),
+        Some((text, true)) => count(text).map(SharedDevices::Count),
         _ => None,
     };
     if devices.is_none() {
         let text = item.scalar().map_or("this", |(text, _)| text);
-        item.error(notes, format!("`{text}` does not say which devices"), help);
+        item.note_item_error(notes, format!("`{text}` does not say which devices"), help);
     }
-    devices.map(|devices| item.said(devices))
+    devices.map(|devices| item.with_place(devices))
 }
 
 // === impl DeviceRef ===
@@ -259,21 +281,21 @@ fn is_uuid(text: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && groups.iter().all(hex)
 }
 
-// === impl ResourceName ===
+// === impl NvidiaResourceName ===
 
-impl ResourceName {
+impl NvidiaResourceName {
     /// Returns the whole name, with its prefix.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the default name of the resource after sharing. It can be too long.
-    pub(super) fn shared(&self) -> String {
+    pub(super) fn shared_name(&self) -> String {
         format!("{}.shared", self.0)
     }
 }
 
-impl FromStr for ResourceName {
+impl FromStr for NvidiaResourceName {
     type Err = String;
 
     /// Parses a name. Adds the prefix if it is missing.
@@ -303,7 +325,7 @@ impl FromStr for ResourceName {
     }
 }
 
-impl fmt::Display for ResourceName {
+impl fmt::Display for NvidiaResourceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

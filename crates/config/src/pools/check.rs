@@ -6,7 +6,7 @@ use model::ResourceName;
 use crate::{
     KindName, Method, Pool, PreStartMode, Selector, Sharing,
     backends::check_pool as check_vendors,
-    source::{At, among},
+    source::{SectionReader, among},
 };
 
 /// Placeholders of a resource name, with an example value of each.
@@ -20,32 +20,32 @@ const PLACEHOLDERS: [(&str, &str); 5] = [
 ];
 
 /// Message and its remedy.
-type Words = (String, String);
+type PoolFault = (String, String);
 
 /// Checks the options of a pool against each other.
-pub(super) fn pool(pool: &Pool, at: &mut At<'_>) {
-    name(pool, at);
-    sharing(pool, at);
+pub(super) fn check_pool_options(pool: &Pool, at: &mut SectionReader<'_>) {
+    check_resource(pool, at);
+    check_sharing(pool, at);
     check_vendors(pool, at);
     if pool.reserved.contains(&Selector::default()) {
         let message = "an empty selector reserves every device of the pool";
         let help = "say which devices, e.g. `reserved: {index: 0}`";
-        at.error("reserved", message, help);
+        at.note_option_error("reserved", message, help);
     }
     let shared = pool.sharing.method != Method::None;
     if shared && pool.pre_start.mode != PreStartMode::Off {
         let message = "the devices of this pool are shared: before a container starts, others may \
                        well be at work on them";
-        at.error("preStart", message, "remove `preStart`, or `sharing`");
+        at.note_option_error("preStart", message, "remove `preStart`, or `sharing`");
     }
 }
 
 /// Checks each pool against the pools before it.
-pub(super) fn pools(pools: &[Pool], at: &mut At<'_>) {
+pub(super) fn check_pools(pools: &[Pool], at: &mut SectionReader<'_>) {
     for (n, pool) in pools.iter().enumerate() {
         let before = || pools[..n].iter().enumerate();
-        unique(n, pool, before(), at);
-        alike(n, pool, before(), at);
+        check_unique_name(n, pool, before(), at);
+        check_same_resource(n, pool, before(), at);
         let all = |other: &&Pool| {
             let every = |selectors: &[Selector]| {
                 selectors.is_empty() || selectors.contains(&Selector::default())
@@ -54,7 +54,7 @@ pub(super) fn pools(pools: &[Pool], at: &mut At<'_>) {
         };
         if let (Some(all), Some(place)) = (
             pools[..n].iter().find(all),
-            at.place(&format!("pools[{n}].name")),
+            at.option_place(&format!("pools[{n}].name")),
         ) {
             let message = format!(
                 "nothing is left for it: pool `{}` takes every device",
@@ -67,18 +67,18 @@ pub(super) fn pools(pools: &[Pool], at: &mut At<'_>) {
 }
 
 /// Checks that no earlier pool has the pool's name.
-fn unique<'p>(
+fn check_unique_name<'p>(
     n: usize,
     pool: &Pool,
     mut before: impl Iterator<Item = (usize, &'p Pool)>,
-    at: &mut At<'_>,
+    at: &mut SectionReader<'_>,
 ) {
     let key = format!("pools[{n}].name");
     let same = before.find(|(_, other)| other.name == pool.name);
-    let same = same.and_then(|(n, _)| at.place(&format!("pools[{n}].name")));
-    if let (Some(same), Some(_)) = (same, at.place(&key)) {
+    let same = same.and_then(|(n, _)| at.option_place(&format!("pools[{n}].name")));
+    if let (Some(same), Some(_)) = (same, at.option_place(&key)) {
         let message = format!("`{}` is the pool of line {} too", pool.name, same.line);
-        at.error(&key, message, "give each pool a name of its own");
+        at.note_option_error(&key, message, "give each pool a name of its own");
     }
 }
 
@@ -86,11 +86,11 @@ fn unique<'p>(
 /// `preStart` and handover.
 // The kubelet has one list of devices and one plugin for a resource name
 // (pkg/kubelet/cm/devicemanager/manager.go, ManagerImpl.endpoints), and chooses among all of them.
-fn alike<'p>(
+fn check_same_resource<'p>(
     n: usize,
     pool: &Pool,
     mut before: impl Iterator<Item = (usize, &'p Pool)>,
-    at: &mut At<'_>,
+    at: &mut SectionReader<'_>,
 ) {
     let key = format!("pools[{n}].resource");
     let Some((_, same)) = before.find(|(_, other)| other.resource == pool.resource) else {
@@ -100,19 +100,19 @@ fn alike<'p>(
         || same.placement != pool.placement
         || same.pre_start != pool.pre_start
         || same.handover != pool.handover;
-    if differs && at.place(&key).is_some() {
+    if differs && at.option_place(&key).is_some() {
         let message = format!(
             "pool `{}` has the same resource name, but is shared, placed or handed over in \
              another way",
             same.name
         );
         let help = "a pod cannot tell them apart: give one of them another name";
-        at.error(&key, message, help);
+        at.note_option_error(&key, message, help);
     }
 }
 
 /// Checks that a template makes valid resource names. An error is a message and its remedy.
-fn template(template: &str) -> Result<(), Words> {
+fn template(template: &str) -> Result<(), PoolFault> {
     let mut name = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
@@ -141,25 +141,25 @@ fn template(template: &str) -> Result<(), Words> {
     }
 }
 
-fn name(pool: &Pool, at: &mut At<'_>) {
-    if at.place("resource").is_none() {
+fn check_resource(pool: &Pool, at: &mut SectionReader<'_>) {
+    if at.option_place("resource").is_none() {
         return;
     }
     let resource = &pool.resource.0;
     if let Err((message, help)) = template(resource) {
-        at.error("resource", message, help);
+        at.note_option_error("resource", message, help);
     }
     let cards = |selector: &Selector| selector.kind == Some(KindName::Card);
     let only_cards = !pool.selectors.is_empty() && pool.selectors.iter().all(cards);
     if resource.contains("{profile}") && only_cards {
         let help = "use `{model}` or `{memory}`, or select `kind: partition`";
-        at.error("resource", "whole cards have no `{profile}`", help);
+        at.note_option_error("resource", "whole cards have no `{profile}`", help);
     }
 }
 
-fn sharing(pool: &Pool, at: &mut At<'_>) {
+fn check_sharing(pool: &Pool, at: &mut SectionReader<'_>) {
     let (method, replicas) = ("sharing.method", "sharing.replicas");
-    let Some(any) = at.place(method).or(at.place(replicas)) else {
+    let Some(any) = at.option_place(method).or(at.option_place(replicas)) else {
         return;
     };
     let Sharing {
@@ -167,10 +167,10 @@ fn sharing(pool: &Pool, at: &mut At<'_>) {
         replicas: units,
         ..
     } = pool.sharing;
-    let place = at.place(replicas).unwrap_or(any);
+    let place = at.option_place(replicas).unwrap_or(any);
     if means == Method::None && units > 1 {
         let help = "choose time-slicing, mps or auto, or remove `replicas`";
-        at.error(replicas, "with method none a device is not shared", help);
+        at.note_option_error(replicas, "with method none a device is not shared", help);
     }
     if means != Method::None && units < 2 {
         let message = "to share a device, it must become at least 2 units";

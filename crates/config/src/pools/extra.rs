@@ -6,7 +6,9 @@ use model::{AttributeName, Device};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::source::{At, FromNode, Item, Notes, Section, parsed, read_section};
+use crate::source::{
+    FileItem, FromNode, ReadNotes, Section, SectionReader, parsed_text, read_section,
+};
 
 /// File or folder of the host that is mounted into containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -38,7 +40,7 @@ pub enum InvalidTemplate {
 }
 
 /// Part of a template: a text, or the name of a placeholder.
-enum Part<'t> {
+enum TemplatePart<'t> {
     Text(&'t str),
     Place(&'t str),
 }
@@ -46,25 +48,25 @@ enum Part<'t> {
 // === impl ExtraMount ===
 
 impl Section for ExtraMount {
-    fn read(&mut self, at: &mut At<'_>) {
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
         let help = "write a path, e.g. `/opt/company/{id}`";
-        at.set_by("hostPath", &mut self.host_path, parsed(help));
+        at.set_by("hostPath", &mut self.host_path, parsed_text(help));
         at.set_by("containerPath", &mut self.container_path, |item, notes| {
-            parsed(help)(item, notes).map(Some)
+            parsed_text(help)(item, notes).map(Some)
         });
-        at.set("readOnly", &mut self.read_only);
+        at.set_option("readOnly", &mut self.read_only);
         if !self.host_path.0.starts_with('/') {
-            at.error("hostPath", "the path does not begin with `/`", help);
+            at.note_option_error("hostPath", "the path does not begin with `/`", help);
         }
         let container = self.container_path.as_ref();
         if container.is_some_and(|path| !path.0.starts_with('/')) {
-            at.error("containerPath", "the path does not begin with `/`", help);
+            at.note_option_error("containerPath", "the path does not begin with `/`", help);
         }
     }
 }
 
 impl FromNode for ExtraMount {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+    fn from_node(item: &FileItem<'_>, notes: &mut ReadNotes) -> Option<Self> {
         let mut mount = Self::default();
         read_section(item, notes, &mut mount).then_some(mount)
     }
@@ -75,7 +77,7 @@ impl ExtraMount {
     ///
     /// # Errors
     /// Name of the first fact that the device does not have, or that cannot be a part of a path.
-    pub fn fill(&self, device: &Device) -> Result<(PathBuf, PathBuf), String> {
+    pub fn fill_paths(&self, device: &Device) -> Result<(PathBuf, PathBuf), String> {
         // Facts come from a probe, which can be a program of the user's with fewer rights than the
         // agent. With a `/` or `..` in a fact it could have any folder of the host mounted.
         let host = self.host_path.fill_by(device, is_name)?;
@@ -89,8 +91,8 @@ impl ExtraMount {
 // === impl ValueTemplate ===
 
 impl FromNode for ValueTemplate {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        parsed("write a text, e.g. `{id}` or `{index}`")(item, notes)
+    fn from_node(item: &FileItem<'_>, notes: &mut ReadNotes) -> Option<Self> {
+        parsed_text("write a text, e.g. `{id}` or `{index}`")(item, notes)
     }
 }
 
@@ -99,17 +101,17 @@ impl ValueTemplate {
     ///
     /// # Errors
     /// Name of the first fact that the device does not have.
-    pub fn fill(&self, device: &Device) -> Result<String, String> {
+    pub fn fill_facts(&self, device: &Device) -> Result<String, String> {
         self.fill_by(device, |_| true)
     }
 
     /// Fills in the facts of a device. A fact that is not `usable` counts as missing.
     fn fill_by(&self, device: &Device, usable: fn(&str) -> bool) -> Result<String, String> {
         // `from_str` refuses a text with an invalid part.
-        let parts = parts(&self.0).filter_map(Result::ok);
+        let parts = split_template(&self.0).filter_map(Result::ok);
         let filled = parts.map(|part| match part {
-            Part::Text(text) => Ok(text.to_owned()),
-            Part::Place(name) => {
+            TemplatePart::Text(text) => Ok(text.to_owned()),
+            TemplatePart::Place(name) => {
                 let fact = fact(device, name).filter(|text| usable(text));
                 fact.ok_or_else(|| name.to_owned())
             }
@@ -122,8 +124,8 @@ impl FromStr for ValueTemplate {
     type Err = InvalidTemplate;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        for part in parts(text) {
-            if let Part::Place(name) = part?
+        for part in split_template(text) {
+            if let TemplatePart::Place(name) = part?
                 && AttributeName::try_from(name.to_owned()).is_err()
             {
                 return Err(InvalidTemplate::Name(name.to_owned()));
@@ -145,7 +147,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Splits a template into its parts, in order.
-fn parts(text: &str) -> impl Iterator<Item = Result<Part<'_>, InvalidTemplate>> {
+fn split_template(text: &str) -> impl Iterator<Item = Result<TemplatePart<'_>, InvalidTemplate>> {
     let broken = || Some(Err(InvalidTemplate::Brace(text.to_owned())));
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -160,12 +162,12 @@ fn parts(text: &str) -> impl Iterator<Item = Result<Part<'_>, InvalidTemplate>> 
                 return broken();
             }
             rest = after;
-            return Some(Ok(Part::Text(plain)));
+            return Some(Ok(TemplatePart::Text(plain)));
         };
         match inner.split_once('}') {
             Some((name, after)) => {
                 rest = after;
-                Some(Ok(Part::Place(name)))
+                Some(Ok(TemplatePart::Place(name)))
             }
             None => {
                 rest = "";
@@ -196,7 +198,7 @@ fn fact(device: &Device, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::sample::card;
+    use model::sample::sample_card;
     use rstest::rstest;
 
     #[rstest]
@@ -208,7 +210,7 @@ mod tests {
     #[case("a {colour} b", Err("colour"))]
     fn places_are_filled_in_with_facts(#[case] text: &str, #[case] filled: Result<&str, &str>) {
         let template: ValueTemplate = text.parse().unwrap();
-        let found = template.fill(&card(3));
+        let found = template.fill_facts(&sample_card(3));
         let expected = filled.map(str::to_owned).map_err(str::to_owned);
         assert_eq!(found, expected);
     }
@@ -229,12 +231,12 @@ mod tests {
             host_path: "/opt/{id}".parse().unwrap(),
             ..ExtraMount::default()
         };
-        let mut device = card(0);
+        let mut device = sample_card(0);
         for id in ["../etc", "kubelet/pki", "..", ".", ""] {
             device.id = model::DeviceId::new(id);
-            assert_eq!(mount.fill(&device), Err("id".to_owned()), "{id}");
+            assert_eq!(mount.fill_paths(&device), Err("id".to_owned()), "{id}");
         }
-        let (host, container) = mount.fill(&card(0)).unwrap();
+        let (host, container) = mount.fill_paths(&sample_card(0)).unwrap();
         assert_eq!(
             (host.as_path(), container),
             ("/opt/GPU-0".as_ref(), host.clone())

@@ -9,7 +9,7 @@ use super::extra::{ExtraMount, ValueTemplate};
 use crate::{
     NvidiaHandover,
     schema::OneOrMany,
-    source::{At, Section, Word, map_by},
+    source::{Section, SectionReader, Word, map_by},
 };
 
 /// Parts that a container is given for its devices.
@@ -66,13 +66,13 @@ pub enum IdStrategy {
 // === impl Handover ===
 
 impl Section for Handover {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("lists", &mut self.lists);
-        at.set("ids", &mut self.ids);
-        at.set("deviceNodes", &mut self.device_nodes);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("lists", &mut self.lists);
+        at.set_option("ids", &mut self.ids);
+        at.set_option("deviceNodes", &mut self.device_nodes);
         at.set_by("env", &mut self.env, map_by(check_variable));
-        at.set("mounts", &mut self.mounts);
-        at.section("nvidia", &mut self.nvidia);
+        at.set_option("mounts", &mut self.mounts);
+        at.set_section("nvidia", &mut self.nvidia);
         self.lists.sort();
         self.lists.dedup();
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source::{At, Section, Word, number};
+use crate::source::{Section, SectionReader, Word, number_within};
 
 /// Rule by which units are chosen for a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -60,16 +60,16 @@ pub struct Weights {
 // === impl Placement ===
 
 impl Section for Placement {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("policy", &mut self.policy);
-        let weights = at.section("weights", &mut self.weights);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("policy", &mut self.policy);
+        let weights = at.set_section("weights", &mut self.weights);
         // No other policy has weights, so they choose the policy.
-        if weights.is_some() && at.place("policy").is_none() {
+        if weights.is_some() && at.option_place("policy").is_none() {
             self.policy = Policy::Weighted;
         }
         let weighted = self.policy == Policy::Weighted;
         if weighted && weights.is_none() {
-            at.error("policy", Self::LACKS_WEIGHTS, Self::ADD_WEIGHTS);
+            at.note_option_error("policy", Self::LACKS_WEIGHTS, Self::ADD_WEIGHTS);
         }
         if let Some(place) = weights.filter(|_| !weighted) {
             let help = "write `policy: weighted`, or remove the weights";
@@ -108,12 +108,16 @@ impl Placement {
 // === impl Weights ===
 
 impl Section for Weights {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set_by("link", &mut self.link, number(0..=Self::MOST));
-        at.set_by("numa", &mut self.numa, number(0..=Self::MOST));
-        at.set_by("load", &mut self.load, number(0..=Self::MOST));
-        at.set_by("temperature", &mut self.temperature, number(0..=Self::MOST));
-        at.set_by("power", &mut self.power, number(0..=Self::MOST));
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_by("link", &mut self.link, number_within(0..=Self::MOST));
+        at.set_by("numa", &mut self.numa, number_within(0..=Self::MOST));
+        at.set_by("load", &mut self.load, number_within(0..=Self::MOST));
+        at.set_by(
+            "temperature",
+            &mut self.temperature,
+            number_within(0..=Self::MOST),
+        );
+        at.set_by("power", &mut self.power, number_within(0..=Self::MOST));
     }
 }
 

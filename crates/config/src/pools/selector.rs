@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Size,
-    source::{At, FromNode, Item, Notes, Section, Word, parsed, read_section},
+    source::{
+        FileItem, FromNode, ReadNotes, Section, SectionReader, Word, parsed_text, read_section,
+    },
 };
 
 /// Selector of devices. Every key that is set must match; a key that is not set matches every
@@ -89,32 +91,32 @@ pub enum KindName {
 // === impl Selector ===
 
 impl FromNode for Selector {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+    fn from_node(item: &FileItem<'_>, notes: &mut ReadNotes) -> Option<Self> {
         let mut selector = Self::default();
         read_section(item, notes, &mut selector).then_some(selector)
     }
 }
 
 impl Section for Selector {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("vendor", &mut self.vendor);
-        at.set("model", &mut self.model);
-        at.set("uuid", &mut self.uuid);
-        at.set("index", &mut self.index);
-        at.set("pci", &mut self.pci);
-        at.set_by("minMemory", &mut self.min_memory, size);
-        at.set_by("maxMemory", &mut self.max_memory, size);
-        at.set("profile", &mut self.profile);
-        at.set("kind", &mut self.kind);
-        at.set("display", &mut self.display);
-        at.set_by("attributes", &mut self.attributes, attributes);
-        self.check(at);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("vendor", &mut self.vendor);
+        at.set_option("model", &mut self.model);
+        at.set_option("uuid", &mut self.uuid);
+        at.set_option("index", &mut self.index);
+        at.set_option("pci", &mut self.pci);
+        at.set_by("minMemory", &mut self.min_memory, read_size);
+        at.set_by("maxMemory", &mut self.max_memory, read_size);
+        at.set_option("profile", &mut self.profile);
+        at.set_option("kind", &mut self.kind);
+        at.set_option("display", &mut self.display);
+        at.set_by("attributes", &mut self.attributes, read_attributes);
+        self.check_contradictions(at);
         self.check_texts(at);
     }
 }
 
 impl Selector {
-    fn check(&self, at: &mut At<'_>) {
+    fn check_contradictions(&self, at: &mut SectionReader<'_>) {
         if let (Some(least), Some(most)) = (self.min_memory, self.max_memory)
             && least > most
         {
@@ -128,7 +130,7 @@ impl Selector {
         }
     }
 
-    fn check_texts(&self, at: &mut At<'_>) {
+    fn check_texts(&self, at: &mut SectionReader<'_>) {
         for pci in &self.pci {
             if !pci.contains('*') && pci.parse::<PciAddress>().is_err() {
                 let message = format!("`{pci}` is not a PCI address");
@@ -164,34 +166,37 @@ impl Selector {
 
 impl Word for KindName {}
 
-fn size(item: &Item<'_>, notes: &mut Notes) -> Option<Option<Size>> {
-    parsed("write a whole number with Gi, G, Mi or M")(item, notes).map(Some)
+fn read_size(item: &FileItem<'_>, notes: &mut ReadNotes) -> Option<Option<Size>> {
+    parsed_text("write a whole number with Gi, G, Mi or M")(item, notes).map(Some)
 }
 
 /// Reads the attributes of a selector. An attribute with an invalid name is noted and left out; the
 /// others are read.
-fn attributes(item: &Item<'_>, notes: &mut Notes) -> Option<BTreeMap<AttributeName, Vec<String>>> {
+fn read_attributes(
+    item: &FileItem<'_>,
+    notes: &mut ReadNotes,
+) -> Option<BTreeMap<AttributeName, Vec<String>>> {
     let mut found = BTreeMap::new();
-    for (text, place, item) in item.fields(notes)?.items() {
+    for (text, place, item) in item.read_fields(notes)?.items() {
         let name: AttributeName = match text.parse() {
             Ok(name) => name,
             Err(error) => {
                 let help = "write it as in `attributes: {architecture: hopper}`";
-                notes.error(place, &item.key, format!("{error}"), help);
+                notes.note_error(place, &item.key, format!("{error}"), help);
                 continue;
             }
         };
         let patterns: Vec<String> = item
             .one_or_many()
             .iter()
-            .filter_map(|one| Some(one.text(notes)?.value))
+            .filter_map(|one| Some(one.read_string(notes)?.value))
             .collect();
         if patterns.iter().any(String::is_empty) || patterns.is_empty() {
             let help = "write a value, or a pattern such as `hop*`";
-            notes.error(place, &item.key, "an empty text matches nothing", help);
+            notes.note_error(place, &item.key, "an empty text matches nothing", help);
         }
         if found.insert(name, patterns).is_some() {
-            notes.error(place, &item.key, "said twice", "remove one of them");
+            notes.note_error(place, &item.key, "said twice", "remove one of them");
         }
     }
     Some(found)

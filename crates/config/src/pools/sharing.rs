@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source::{At, Section, Word, number};
+use crate::source::{Section, SectionReader, Word, number_within};
 
 /// Sharing of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -50,12 +50,16 @@ pub enum Distinct {
 // === impl Sharing ===
 
 impl Section for Sharing {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("method", &mut self.method);
-        at.set_by("replicas", &mut self.replicas, number(1..=Self::MOST));
-        at.set("onePerRequest", &mut self.one_per_request);
-        at.set("distinct", &mut self.distinct);
-        if at.place("method").is_none() && self.replicas > 1 {
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("method", &mut self.method);
+        at.set_by(
+            "replicas",
+            &mut self.replicas,
+            number_within(1..=Self::MOST),
+        );
+        at.set_option("onePerRequest", &mut self.one_per_request);
+        at.set_option("distinct", &mut self.distinct);
+        if at.option_place("method").is_none() && self.replicas > 1 {
             self.method = Method::TimeSlicing;
         }
     }

@@ -1,11 +1,11 @@
 //! Precedence of flags, file and defaults.
 
 use super::*;
-use crate::{NvidiaOverrides, Origin};
+use crate::{NvidiaOverrides, ValueOrigin};
 
 fn resolved(overrides: Overrides, text: &str) -> Resolved {
-    let mut resolved = crate::parse("ostler.yaml", text).unwrap();
-    resolved.lay_over(overrides, &Origin::flag).unwrap();
+    let mut resolved = crate::parse_native("ostler.yaml", text).unwrap();
+    resolved.lay_over(overrides, &ValueOrigin::of_flag).unwrap();
     resolved
 }
 
@@ -35,10 +35,16 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
         found.config.control_socket,
         PathBuf::from(Config::CONTROL_SOCKET)
     );
-    assert_eq!(found.origins.of("hostRoot"), Origin::flag("host-root"));
-    let at = found.origins.of("backends.nvidia.driverPath");
+    assert_eq!(
+        found.origins.find_origin("hostRoot"),
+        ValueOrigin::of_flag("host-root")
+    );
+    let at = found.origins.find_origin("backends.nvidia.driverPath");
     assert_eq!(at.to_string(), "ostler.yaml:2");
-    assert_eq!(found.origins.of("controlSocket"), Origin::Default);
+    assert_eq!(
+        found.origins.find_origin("controlSocket"),
+        ValueOrigin::Default
+    );
 }
 
 #[test]
@@ -75,9 +81,9 @@ fn every_flag_reaches_its_value() {
         .collect();
     assert_eq!(values[..], expected[..]);
     let said = found
-        .rows()
+        .list_values()
         .into_iter()
-        .filter(|row| row.origin != Origin::Default);
+        .filter(|row| row.origin != ValueOrigin::Default);
     assert_eq!(said.count(), 8);
 }
 
@@ -87,7 +93,10 @@ fn a_folder_of_a_flag_in_which_no_socket_fits_is_refused_and_the_flag_named() {
         kubelet_dir: Some("/x".repeat(50).into()),
         ..Overrides::default()
     };
-    let error = native(None, overrides, &|_| Origin::variable("OSTLER_KUBELET_DIR")).unwrap_err();
+    let error = native(None, overrides, &|_| {
+        ValueOrigin::of_variable("OSTLER_KUBELET_DIR")
+    })
+    .unwrap_err();
     let text = error.to_string();
     assert!(
         text.starts_with("variable OSTLER_KUBELET_DIR: kubelet.dir: the path has 100 bytes"),
@@ -102,7 +111,7 @@ fn a_path_of_a_flag_that_is_no_text_is_refused() {
         host_root: Some(OsString::from_vec(vec![b'/', 0xff]).into()),
         ..Overrides::default()
     };
-    let error = native(None, overrides, &Origin::flag).unwrap_err();
+    let error = native(None, overrides, &ValueOrigin::of_flag).unwrap_err();
     let text = error.to_string();
     let expected = "flag --host-root: hostRoot: the path is not a text in UTF-8";
     assert!(text.starts_with(expected), "{text}");

@@ -3,25 +3,25 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fields, FromNode, Item, Notes, Place};
+use super::{FileFields, FileItem, FromNode, ReadNotes, TextPlace};
 
 /// Map of the config. Its fields are the options; before `read` they have their defaults.
 pub(crate) trait Section {
     /// Reads every option that the file sets over its default, and checks the options together.
-    fn read(&mut self, at: &mut At<'_>);
+    fn read_options(&mut self, at: &mut SectionReader<'_>);
 }
 
 /// Map of the file that is being read.
-pub(crate) struct At<'a> {
-    fields: Fields<'a>,
-    notes: &'a mut Notes,
+pub(crate) struct SectionReader<'a> {
+    fields: FileFields<'a>,
+    notes: &'a mut ReadNotes,
 }
 
-// === impl At ===
+// === impl SectionReader ===
 
-impl<'a> At<'a> {
+impl<'a> SectionReader<'a> {
     /// Reads an option by the rule of its type.
-    pub(crate) fn set<T: FromNode>(&mut self, name: &'static str, value: &mut T) {
+    pub(crate) fn set_option<T: FromNode>(&mut self, name: &'static str, value: &mut T) {
         self.set_by(name, value, T::from_node);
     }
 
@@ -30,25 +30,25 @@ impl<'a> At<'a> {
         &mut self,
         name: &'static str,
         value: &mut T,
-        read: impl FnOnce(&Item<'_>, &mut Notes) -> Option<T>,
+        read: impl FnOnce(&FileItem<'_>, &mut ReadNotes) -> Option<T>,
     ) {
-        if let Some(item) = self.take(name)
+        if let Some(item) = self.take_option(name)
             && let Some(found) = read(&item, self.notes)
         {
             *value = found;
-            self.notes.keep(item.key.clone(), item.place());
+            self.notes.keep_place(item.key.clone(), item.value_place());
         }
     }
 
     /// Reads a map inside this one, and returns its place. `None` if the file does not have it or
     /// it is not a map.
-    pub(crate) fn section(
+    pub(crate) fn set_section(
         &mut self,
         name: &'static str,
         section: &mut impl Section,
-    ) -> Option<Place> {
-        let item = self.take(name)?;
-        read_section(&item, self.notes, section).then(|| item.place())
+    ) -> Option<TextPlace> {
+        let item = self.take_option(name)?;
+        read_section(&item, self.notes, section).then(|| item.value_place())
     }
 
     /// Reads a map inside this one that may be written as one word, the value of its option
@@ -60,7 +60,7 @@ impl<'a> At<'a> {
         short: &'static str,
         value: impl FnOnce(&mut S) -> &mut T,
     ) -> bool {
-        let Some(item) = self.take(name) else {
+        let Some(item) = self.take_option(name) else {
             return false;
         };
         if item.is_map() {
@@ -70,7 +70,7 @@ impl<'a> At<'a> {
         if let Some(found) = T::from_node(&item, self.notes) {
             *value(section) = found;
             self.notes
-                .keep(format!("{}.{short}", item.key), item.place());
+                .keep_place(format!("{}.{short}", item.key), item.value_place());
         }
         true
     }
@@ -81,8 +81,8 @@ impl<'a> At<'a> {
         name: &'static str,
         defaults: &S,
     ) -> Option<Vec<S>> {
-        let items = self.take(name)?.list(self.notes)?;
-        let read = |item: &Item<'_>| {
+        let items = self.take_option(name)?.read_list(self.notes)?;
+        let read = |item: &FileItem<'_>| {
             let mut section = defaults.clone();
             read_section(item, self.notes, &mut section);
             section
@@ -92,12 +92,12 @@ impl<'a> At<'a> {
 
     /// Reads the maps of all keys that were not taken yet, whose names the user chooses. `name`
     /// parses such a name; its error is a message and its remedy.
-    pub(crate) fn rest<S: Section + Default>(
+    pub(crate) fn take_named_sections<S: Section + Default>(
         &mut self,
         name: impl Fn(&str) -> Result<String, (String, String)>,
     ) -> BTreeMap<String, S> {
         let mut found = BTreeMap::new();
-        for (text, place, item) in self.fields.rest() {
+        for (text, place, item) in self.fields.take_rest() {
             let mut section = S::default();
             match name(text) {
                 Ok(name) => {
@@ -105,10 +105,10 @@ impl<'a> At<'a> {
                         && found.insert(name, section).is_some()
                     {
                         let (message, help) = ("said twice", "remove one of them");
-                        self.notes.error(place, &item.key, message, help);
+                        self.notes.note_error(place, &item.key, message, help);
                     }
                 }
-                Err((message, help)) => self.notes.error(place, &item.key, message, help),
+                Err((message, help)) => self.notes.note_error(place, &item.key, message, help),
             }
         }
         found
@@ -121,54 +121,54 @@ impl<'a> At<'a> {
         value: &mut T,
         help: &str,
     ) {
-        let Some(item) = self.take(name) else {
-            self.error(name, format!("`{name}` is missing"), help);
+        let Some(item) = self.take_option(name) else {
+            self.note_option_error(name, format!("`{name}` is missing"), help);
             return;
         };
         match String::from_node(&item, self.notes) {
             Some(text) if text.is_empty() => {
-                item.error(self.notes, format!("`{name}` is empty"), help);
+                item.note_item_error(self.notes, format!("`{name}` is empty"), help);
             }
             Some(text) => {
                 *value = text.into();
-                self.notes.keep(item.key.clone(), item.place());
+                self.notes.keep_place(item.key.clone(), item.value_place());
             }
             None => {}
         }
     }
 
     /// Returns true if the file has the key, even with an invalid value.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has_key(&self, name: &str) -> bool {
         let mut items = self.fields.items().into_iter();
         items.any(|(key, ..)| key == name)
     }
 
     /// Returns the place of a value that the file has and that is valid.
-    pub(crate) fn place(&self, name: &str) -> Option<Place> {
-        self.notes.place(&self.fields.key(name))
+    pub(crate) fn option_place(&self, name: &str) -> Option<TextPlace> {
+        self.notes.kept_place(&self.fields.full_key(name))
     }
 
     /// Notes an error at the value of an option, or at the map if the option has no valid value.
-    pub(crate) fn error(
+    pub(crate) fn note_option_error(
         &mut self,
         name: &str,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        let place = self.place(name).unwrap_or(self.fields.place);
+        let place = self.option_place(name).unwrap_or(self.fields.place);
         self.error_at(place, name, message, help);
     }
 
     /// Notes an error of an option at a given place.
     pub(crate) fn error_at(
         &mut self,
-        place: Place,
+        place: TextPlace,
         name: &str,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
         self.notes
-            .error(place, &self.fields.key(name), message, help);
+            .note_error(place, &self.fields.full_key(name), message, help);
     }
 
     /// Notes an error of an option at its key.
@@ -184,28 +184,32 @@ impl<'a> At<'a> {
     /// Notes a warning about an option at a given place.
     pub(crate) fn warn_at(
         &mut self,
-        place: Place,
+        place: TextPlace,
         name: &str,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
         self.notes
-            .warn(place, &self.fields.key(name), message, help);
+            .note_warning(place, &self.fields.full_key(name), message, help);
     }
 
-    fn take(&mut self, name: &'static str) -> Option<Item<'a>> {
-        self.fields.take(self.notes, name)
+    fn take_option(&mut self, name: &'static str) -> Option<FileItem<'a>> {
+        self.fields.take_key(self.notes, name)
     }
 }
 
 /// Reads a map, and notes its unknown keys. Returns false, with an error noted, if the value is not
 /// a map.
-pub(crate) fn read_section(item: &Item<'_>, notes: &mut Notes, section: &mut impl Section) -> bool {
-    let Some(fields) = item.fields(notes) else {
+pub(crate) fn read_section(
+    item: &FileItem<'_>,
+    notes: &mut ReadNotes,
+    section: &mut impl Section,
+) -> bool {
+    let Some(fields) = item.read_fields(notes) else {
         return false;
     };
-    let mut at = At { fields, notes };
-    section.read(&mut at);
-    at.fields.finish(at.notes);
+    let mut at = SectionReader { fields, notes };
+    section.read_options(&mut at);
+    at.fields.note_unknown_keys(at.notes);
     true
 }

@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeMap, fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
-use super::{Entry, Node, Place, Said, Source, Value, Word, among, tree, word};
-use crate::{Origins, Problem, Severity};
+use super::{
+    ConfigText, Placed, TextPlace, Word, YamlEntry, YamlNode, YamlValue, among, parse_word, tree,
+};
+use crate::{ConfigProblem, Origins, ProblemSeverity};
 
 /// Strictness of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,36 +22,36 @@ pub(crate) enum Dialect {
 
 /// Problems and places that were noted while a text was read.
 #[derive(Debug)]
-pub(crate) struct Notes {
-    pub(crate) source: Source,
+pub(crate) struct ReadNotes {
+    pub(crate) source: ConfigText,
     pub(crate) dialect: Dialect,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<ConfigProblem>,
     /// Places of the values that were taken, by full key.
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, TextPlace>,
 }
 
 /// Value with its full key.
 #[derive(Clone, Debug)]
-pub(crate) struct Item<'n> {
+pub(crate) struct FileItem<'n> {
     pub(crate) key: String,
-    pub(crate) node: &'n Node,
+    pub(crate) node: &'n YamlNode,
 }
 
 /// Keys of a map, taken one by one. Those that are left at the end are unknown.
 #[derive(Debug)]
-pub(crate) struct Fields<'n> {
-    pub(crate) place: Place,
+pub(crate) struct FileFields<'n> {
+    pub(crate) place: TextPlace,
     path: String,
-    entries: &'n [Entry],
+    entries: &'n [YamlEntry],
     known: Vec<&'static str>,
     /// True if the user chooses the names of the other keys: none is unknown.
     is_open: bool,
 }
 
-// === impl Notes ===
+// === impl ReadNotes ===
 
-impl Notes {
-    pub(crate) fn new(source: Source, dialect: Dialect) -> Self {
+impl ReadNotes {
+    pub(crate) fn new(source: ConfigText, dialect: Dialect) -> Self {
         Self {
             source,
             dialect,
@@ -59,47 +61,63 @@ impl Notes {
     }
 
     /// Parses the text into a tree. `None` if the text is empty, or broken, with an error noted.
-    pub(crate) fn tree(&mut self) -> Option<Node> {
-        match tree::parse(self.source.clone().text()) {
+    pub(crate) fn parse_tree(&mut self) -> Option<YamlNode> {
+        match tree::parse_yaml(self.source.clone().as_text()) {
             Ok(tree) => tree,
             Err(fault) => {
-                self.error(fault.place, "", fault.message, fault.help);
+                self.note_error(fault.place, "", fault.message, fault.help);
                 None
             }
         }
     }
 
-    pub(crate) fn error(
+    pub(crate) fn note_error(
         &mut self,
-        place: Place,
+        place: TextPlace,
         key: &str,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.note(Severity::Error, place, key, (message.into(), help.into()));
+        self.note_problem(
+            ProblemSeverity::Error,
+            place,
+            key,
+            (message.into(), help.into()),
+        );
     }
 
-    pub(crate) fn warn(
+    pub(crate) fn note_warning(
         &mut self,
-        place: Place,
+        place: TextPlace,
         key: &str,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.note(Severity::Warning, place, key, (message.into(), help.into()));
+        self.note_problem(
+            ProblemSeverity::Warning,
+            place,
+            key,
+            (message.into(), help.into()),
+        );
     }
 
     /// Notes an error in our own dialect, a warning in NVIDIA's.
-    fn complain(&mut self, place: Place, key: &str, words: (String, String)) {
+    fn complain(&mut self, place: TextPlace, key: &str, words: (String, String)) {
         let severity = match self.dialect {
-            Dialect::Native => Severity::Error,
-            Dialect::Go => Severity::Warning,
+            Dialect::Native => ProblemSeverity::Error,
+            Dialect::Go => ProblemSeverity::Warning,
         };
-        self.note(severity, place, key, words);
+        self.note_problem(severity, place, key, words);
     }
 
-    fn note(&mut self, severity: Severity, place: Place, key: &str, words: (String, String)) {
-        self.problems.push(Problem {
+    fn note_problem(
+        &mut self,
+        severity: ProblemSeverity,
+        place: TextPlace,
+        key: &str,
+        words: (String, String),
+    ) {
+        self.problems.push(ConfigProblem {
             severity,
             at: self.source.origin(place),
             key: key.to_owned(),
@@ -110,110 +128,111 @@ impl Notes {
     }
 
     /// Keeps the place of a value that was taken.
-    pub(crate) fn keep(&mut self, key: String, place: Place) {
+    pub(crate) fn keep_place(&mut self, key: String, place: TextPlace) {
         self.places.insert(key, place);
     }
 
     /// Returns the place of a value that was taken.
-    pub(crate) fn place(&self, key: &str) -> Option<Place> {
+    pub(crate) fn kept_place(&self, key: &str) -> Option<TextPlace> {
         self.places.get(key).copied()
     }
 
     /// Returns the origin of every value that was taken.
-    pub(crate) fn origins(&self) -> Origins {
-        let origin = |(key, place): (&String, &Place)| (key.clone(), self.source.origin(*place));
+    pub(crate) fn list_origins(&self) -> Origins {
+        let origin =
+            |(key, place): (&String, &TextPlace)| (key.clone(), self.source.origin(*place));
         self.places.iter().map(origin).collect()
     }
 
     /// Returns true if the file cannot be used.
-    pub(crate) fn failed(&self) -> bool {
-        self.problems.iter().any(Problem::is_error)
+    pub(crate) fn has_errors(&self) -> bool {
+        self.problems.iter().any(ConfigProblem::is_error)
     }
 }
 
-// === impl Item ===
+// === impl FileItem ===
 
-impl<'n> Item<'n> {
+impl<'n> FileItem<'n> {
     /// Makes the item of the whole file, with an empty key.
-    pub(crate) fn root(node: &'n Node) -> Self {
+    pub(crate) fn of_file(node: &'n YamlNode) -> Self {
         Self {
             key: String::new(),
             node,
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn value_place(&self) -> TextPlace {
         self.node.place
     }
 
-    pub(crate) fn said<T>(&self, value: T) -> Said<T> {
-        Said {
+    pub(crate) fn with_place<T>(&self, value: T) -> Placed<T> {
+        Placed {
             value,
             place: self.node.place,
         }
     }
 
-    pub(crate) fn error(
+    pub(crate) fn note_item_error(
         &self,
-        notes: &mut Notes,
+        notes: &mut ReadNotes,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        notes.error(self.node.place, &self.key, message, help);
+        notes.note_error(self.node.place, &self.key, message, help);
     }
 
     /// Returns a single value as a text, and true if it is plain, i.e. not in quotes.
     pub(crate) fn scalar(&self) -> Option<(&'n str, bool)> {
         match &self.node.value {
-            Value::Scalar { text, plain } => Some((text, *plain)),
+            YamlValue::Scalar { text, plain } => Some((text, *plain)),
             _ => None,
         }
     }
 
-    fn wrong(&self, notes: &mut Notes, expected: &str, help: &str) {
+    fn note_mismatch(&self, notes: &mut ReadNotes, expected: &str, help: &str) {
         let found = match &self.node.value {
-            Value::Null => "nothing".to_owned(),
-            Value::Scalar { text, .. } => format!("`{text}`"),
-            Value::List(_) => "a list".to_owned(),
-            Value::Map(_) => "a map".to_owned(),
+            YamlValue::Null => "nothing".to_owned(),
+            YamlValue::Scalar { text, .. } => format!("`{text}`"),
+            YamlValue::List(_) => "a list".to_owned(),
+            YamlValue::Map(_) => "a map".to_owned(),
         };
-        self.error(notes, format!("expected {expected}, found {found}"), help);
+        self.note_item_error(notes, format!("expected {expected}, found {found}"), help);
     }
 
-    pub(crate) fn text(&self, notes: &mut Notes) -> Option<Said<String>> {
+    pub(crate) fn read_string(&self, notes: &mut ReadNotes) -> Option<Placed<String>> {
         let Some((text, _)) = self.scalar() else {
-            self.wrong(notes, "a text", "write one value");
+            self.note_mismatch(notes, "a text", "write one value");
             return None;
         };
-        Some(self.said(text.to_owned()))
+        Some(self.with_place(text.to_owned()))
     }
 
-    pub(crate) fn path(&self, notes: &mut Notes) -> Option<Said<PathBuf>> {
-        let text = self.text(notes)?;
+    pub(crate) fn read_path(&self, notes: &mut ReadNotes) -> Option<Placed<PathBuf>> {
+        let text = self.read_string(notes)?;
         if text.value.is_empty() {
             let help = "name a file or folder, or leave the key out";
-            self.error(notes, "the path is empty", help);
+            self.note_item_error(notes, "the path is empty", help);
             return None;
         }
-        Some(text.map(PathBuf::from))
+        Some(text.map_value(PathBuf::from))
     }
 
     /// Reads a value that is written as a text. `help` is the remedy for an invalid text.
-    pub(crate) fn parsed<T>(&self, notes: &mut Notes, help: &str) -> Option<Said<T>>
+    pub(crate) fn parse_string<T>(&self, notes: &mut ReadNotes, help: &str) -> Option<Placed<T>>
     where
         T: FromStr<Err: Display>,
     {
-        let text = self.text(notes)?;
+        let text = self.read_string(notes)?;
         match text.value.parse() {
-            Ok(value) => Some(self.said(value)),
+            Ok(value) => Some(self.with_place(value)),
             Err(error) => {
-                self.error(notes, error.to_string(), help);
+                self.note_item_error(notes, error.to_string(), help);
                 None
             }
         }
     }
 
-    pub(crate) fn boolean(&self, notes: &mut Notes) -> Option<Said<bool>> {
+    pub(crate) fn read_bool(&self, notes: &mut ReadNotes) -> Option<Placed<bool>> {
         let go = notes.dialect == Dialect::Go;
         let value = match self.scalar() {
             Some(("true" | "True" | "TRUE", true)) => Some(true),
@@ -228,20 +247,20 @@ impl<'n> Item<'n> {
             _ => None,
         };
         if value.is_none() {
-            self.wrong(
+            self.note_mismatch(
                 notes,
                 "true or false",
                 "write true or false, without quotes",
             );
         }
-        value.map(|value| self.said(value))
+        value.map(|value| self.with_place(value))
     }
 
-    pub(crate) fn number(
+    pub(crate) fn read_number(
         &self,
-        notes: &mut Notes,
+        notes: &mut ReadNotes,
         range: RangeInclusive<u32>,
-    ) -> Option<Said<u32>> {
+    ) -> Option<Placed<u32>> {
         let number = match self.scalar() {
             Some((text, true)) => text.parse::<u32>().ok(),
             _ => None,
@@ -249,33 +268,33 @@ impl<'n> Item<'n> {
         let (least, most) = (range.start(), range.end());
         let help = format!("write a whole number from {least} to {most}");
         match number {
-            Some(number) if range.contains(&number) => Some(self.said(number)),
+            Some(number) if range.contains(&number) => Some(self.with_place(number)),
             Some(number) => {
-                self.error(notes, format!("{number} is out of range"), help);
+                self.note_item_error(notes, format!("{number} is out of range"), help);
                 None
             }
             None => {
-                self.wrong(notes, "a whole number", &help);
+                self.note_mismatch(notes, "a whole number", &help);
                 None
             }
         }
     }
 
     /// Reads one of a few words.
-    pub(crate) fn choice<T: Word>(&self, notes: &mut Notes) -> Option<Said<T>> {
-        match word(&self.text(notes)?.value) {
-            Ok(value) => Some(self.said(value)),
+    pub(crate) fn choice<T: Word>(&self, notes: &mut ReadNotes) -> Option<Placed<T>> {
+        match parse_word(&self.read_string(notes)?.value) {
+            Ok(value) => Some(self.with_place(value)),
             Err((message, help)) => {
-                self.error(notes, message, help);
+                self.note_item_error(notes, message, help);
                 None
             }
         }
     }
 
     /// Returns the items of a list.
-    pub(crate) fn list(&self, notes: &mut Notes) -> Option<Vec<Item<'n>>> {
-        let Value::List(list) = &self.node.value else {
-            self.wrong(
+    pub(crate) fn read_list(&self, notes: &mut ReadNotes) -> Option<Vec<FileItem<'n>>> {
+        let YamlValue::List(list) = &self.node.value else {
+            self.note_mismatch(
                 notes,
                 "a list",
                 "write `[…]`, or lines that begin with `- `",
@@ -286,15 +305,15 @@ impl<'n> Item<'n> {
     }
 
     /// Returns the items of a list. A single value is a list of one.
-    pub(crate) fn one_or_many(&self) -> Vec<Item<'n>> {
+    pub(crate) fn one_or_many(&self) -> Vec<FileItem<'n>> {
         match &self.node.value {
-            Value::List(list) => self.numbered(list),
+            YamlValue::List(list) => self.numbered(list),
             _ => vec![self.clone()],
         }
     }
 
-    fn numbered(&self, list: &'n [Node]) -> Vec<Item<'n>> {
-        let item = |(n, node)| Item {
+    fn numbered(&self, list: &'n [YamlNode]) -> Vec<FileItem<'n>> {
+        let item = |(n, node)| FileItem {
             key: format!("{}[{n}]", self.key),
             node,
         };
@@ -302,12 +321,12 @@ impl<'n> Item<'n> {
     }
 
     /// Returns the keys of a map.
-    pub(crate) fn fields(&self, notes: &mut Notes) -> Option<Fields<'n>> {
-        let Value::Map(entries) = &self.node.value else {
-            self.wrong(notes, "a map", "write lines of `key: value`");
+    pub(crate) fn read_fields(&self, notes: &mut ReadNotes) -> Option<FileFields<'n>> {
+        let YamlValue::Map(entries) = &self.node.value else {
+            self.note_mismatch(notes, "a map", "write lines of `key: value`");
             return None;
         };
-        Some(Fields {
+        Some(FileFields {
             place: self.node.place,
             path: self.key.clone(),
             entries,
@@ -317,19 +336,19 @@ impl<'n> Item<'n> {
     }
 
     pub(crate) fn is_map(&self) -> bool {
-        matches!(self.node.value, Value::Map(_))
+        matches!(self.node.value, YamlValue::Map(_))
     }
 
     pub(crate) fn is_list(&self) -> bool {
-        matches!(self.node.value, Value::List(_))
+        matches!(self.node.value, YamlValue::List(_))
     }
 }
 
-// === impl Fields ===
+// === impl FileFields ===
 
-impl<'n> Fields<'n> {
+impl<'n> FileFields<'n> {
     /// Returns the full key of a name in this map.
-    pub(crate) fn key(&self, name: &str) -> String {
+    pub(crate) fn full_key(&self, name: &str) -> String {
         match self.path.is_empty() {
             true => name.to_owned(),
             false => format!("{}.{name}", self.path),
@@ -337,14 +356,18 @@ impl<'n> Fields<'n> {
     }
 
     /// Takes the value of a key. `None` if the key is missing or its value is null.
-    pub(crate) fn take(&mut self, notes: &mut Notes, name: &'static str) -> Option<Item<'n>> {
+    pub(crate) fn take_key(
+        &mut self,
+        notes: &mut ReadNotes,
+        name: &'static str,
+    ) -> Option<FileItem<'n>> {
         self.known.push(name);
         let go = notes.dialect == Dialect::Go;
-        let is = |entry: &&Entry| match go {
+        let is = |entry: &&YamlEntry| match go {
             true => entry.key.eq_ignore_ascii_case(name),
             false => entry.key == name,
         };
-        let entries: Vec<&Entry> = self.entries.iter().filter(is).collect();
+        let entries: Vec<&YamlEntry> = self.entries.iter().filter(is).collect();
         let first = entries.first()?;
         for again in &entries[1..] {
             let line = first.place.line;
@@ -353,23 +376,27 @@ impl<'n> Fields<'n> {
                 true => "only the last one counts: remove the others",
                 false => "remove one of them",
             };
-            notes.complain(again.place, &self.key(name), (message, help.to_owned()));
+            notes.complain(
+                again.place,
+                &self.full_key(name),
+                (message, help.to_owned()),
+            );
         }
         let entry = if go { entries.last()? } else { first };
-        let item = Item {
-            key: self.key(name),
+        let item = FileItem {
+            key: self.full_key(name),
             node: &entry.node,
         };
         // `pools:` without a value is null in YAML, e.g. because all its lines are commented out.
         // It leaves the default.
-        (!matches!(entry.node.value, Value::Null)).then_some(item)
+        (!matches!(entry.node.value, YamlValue::Null)).then_some(item)
     }
 
     /// Returns every key with its place and its value, for maps whose names the user chooses.
-    pub(crate) fn items(&self) -> Vec<(&'n str, Place, Item<'n>)> {
-        let item = |entry: &'n Entry| {
-            let value = Item {
-                key: self.key(&entry.key),
+    pub(crate) fn items(&self) -> Vec<(&'n str, TextPlace, FileItem<'n>)> {
+        let item = |entry: &'n YamlEntry| {
+            let value = FileItem {
+                key: self.full_key(&entry.key),
                 node: &entry.node,
             };
             (entry.key.as_str(), entry.place, value)
@@ -378,7 +405,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Takes every key that was not taken yet, with its place and its value.
-    pub(crate) fn rest(&mut self) -> Vec<(&'n str, Place, Item<'n>)> {
+    pub(crate) fn take_rest(&mut self) -> Vec<(&'n str, TextPlace, FileItem<'n>)> {
         self.is_open = true;
         let mut items = self.items();
         items.retain(|(name, ..)| !self.known.contains(name));
@@ -386,13 +413,13 @@ impl<'n> Fields<'n> {
     }
 
     /// Returns the place of a key itself, or of the map if it does not have the key.
-    pub(crate) fn key_place(&self, name: &str) -> Place {
+    pub(crate) fn key_place(&self, name: &str) -> TextPlace {
         let entry = self.entries.iter().find(|entry| entry.key == name);
         entry.map_or(self.place, |entry| entry.place)
     }
 
     /// Notes the keys that were not taken as unknown.
-    pub(crate) fn finish(self, notes: &mut Notes) {
+    pub(crate) fn note_unknown_keys(self, notes: &mut ReadNotes) {
         for entry in self.entries.iter().filter(|_| !self.is_open) {
             let known = |name: &&str| match notes.dialect {
                 Dialect::Go => name.eq_ignore_ascii_case(&entry.key),
@@ -406,7 +433,7 @@ impl<'n> Fields<'n> {
                 Dialect::Native => "unknown key",
                 Dialect::Go => "unknown key, not used",
             };
-            let key = self.key(&entry.key);
+            let key = self.full_key(&entry.key);
             notes.complain(entry.place, &key, (message.to_owned(), help));
         }
     }

@@ -3,17 +3,17 @@
 use super::*;
 use proptest::prelude::*;
 
-fn show(node: &Node) -> String {
+fn show(node: &YamlNode) -> String {
     match &node.value {
-        Value::Null => "null".to_owned(),
-        Value::Scalar { text, plain: true } => text.clone(),
-        Value::Scalar { text, plain: false } => format!("'{text}'"),
-        Value::List(list) => {
+        YamlValue::Null => "null".to_owned(),
+        YamlValue::Scalar { text, plain: true } => text.clone(),
+        YamlValue::Scalar { text, plain: false } => format!("'{text}'"),
+        YamlValue::List(list) => {
             let items: Vec<String> = list.iter().map(show).collect();
             format!("[{}]", items.join(", "))
         }
-        Value::Map(entries) => {
-            let item = |entry: &Entry| format!("{}: {}", entry.key, show(&entry.node));
+        YamlValue::Map(entries) => {
+            let item = |entry: &YamlEntry| format!("{}: {}", entry.key, show(&entry.node));
             let items: Vec<String> = entries.iter().map(item).collect();
             format!("{{{}}}", items.join(", "))
         }
@@ -21,11 +21,11 @@ fn show(node: &Node) -> String {
 }
 
 fn tree(text: &str) -> String {
-    match tree::parse(text) {
+    match tree::parse_yaml(text) {
         Ok(Some(node)) => show(&node),
         Ok(None) => "nothing".to_owned(),
         Err(fault) => {
-            let Place { line, column, .. } = fault.place;
+            let TextPlace { line, column, .. } = fault.place;
             format!("{line}:{column}: {}", fault.message)
         }
     }
@@ -101,8 +101,8 @@ fn a_second_document_and_odd_keys_are_refused() {
 
 #[test]
 fn a_byte_order_mark_does_not_count() {
-    let source = Source::new("x", "\u{feff}a: 1\n");
-    assert_eq!(tree(source.text()), "{a: 1}");
+    let source = ConfigText::new("x", "\u{feff}a: 1\n");
+    assert_eq!(tree(source.as_text()), "{a: 1}");
 }
 
 #[test]

@@ -13,11 +13,11 @@ pub(crate) trait Word: DeserializeOwned {}
 // serde lists the names of an enum's variants in this error alone, so `words` causes one.
 /// Error for a text that is none of these words.
 #[derive(Debug)]
-struct NoneOf(&'static [&'static str]);
+struct UnknownWord(&'static [&'static str]);
 
-// === impl NoneOf ===
+// === impl UnknownWord ===
 
-impl de::Error for NoneOf {
+impl de::Error for UnknownWord {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self(&[])
     }
@@ -27,25 +27,27 @@ impl de::Error for NoneOf {
     }
 }
 
-impl fmt::Display for NoneOf {
+impl fmt::Display for UnknownWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not one of {}", self.0.join(", "))
     }
 }
 
-impl std::error::Error for NoneOf {}
+impl std::error::Error for UnknownWord {}
 
 /// Parses a word. An error is a message and its remedy.
-pub(crate) fn word<T: Word>(text: &str) -> Result<T, (String, String)> {
-    read(text).map_err(|NoneOf(words)| unlike(text, words))
+pub(crate) fn parse_word<T: Word>(text: &str) -> Result<T, (String, String)> {
+    deserialize_word(text).map_err(|UnknownWord(words)| unlike(text, words))
 }
 
 /// Returns every word of a choice, in the order of its variants.
-pub(crate) fn words<T: Word>() -> &'static [&'static str] {
-    read::<T>("").err().map_or(&[], |NoneOf(words)| words)
+pub(crate) fn list_words<T: Word>() -> &'static [&'static str] {
+    deserialize_word::<T>("")
+        .err()
+        .map_or(&[], |UnknownWord(words)| words)
 }
 
-fn read<T: Word>(text: &str) -> Result<T, NoneOf> {
+fn deserialize_word<T: Word>(text: &str) -> Result<T, UnknownWord> {
     T::deserialize(StrDeserializer::new(text))
 }
 
@@ -56,14 +58,14 @@ mod tests {
 
     #[test]
     fn a_word_is_what_serde_writes() {
-        assert_eq!(word("mixed"), Ok(Mig::Mixed));
-        assert_eq!(word("first-fit"), Ok(Policy::FirstFit));
-        assert_eq!(words::<Mig>(), ["none", "single", "mixed"]);
+        assert_eq!(parse_word("mixed"), Ok(Mig::Mixed));
+        assert_eq!(parse_word("first-fit"), Ok(Policy::FirstFit));
+        assert_eq!(list_words::<Mig>(), ["none", "single", "mixed"]);
     }
 
     #[test]
     fn another_text_is_refused_and_the_words_are_named() {
-        let (message, help) = word::<Mig>("mixd").unwrap_err();
+        let (message, help) = parse_word::<Mig>("mixd").unwrap_err();
         assert_eq!(message, "`mixd` is not one of none, single, mixed");
         assert_eq!(help, "did you mean `mixed`?");
     }

@@ -5,22 +5,22 @@ use rstest::rstest;
 
 /// Returns the devices of `offer` that are granted for these ids.
 fn granted(offer: &Offer, names: &[&str]) -> Vec<String> {
-    let devices = check(offer, &ids(names)).unwrap();
+    let devices = check_ids(offer, &to_ids(names)).unwrap();
     devices.iter().map(|device| device.id.to_string()).collect()
 }
 
 fn refusal(offer: &Offer, names: &[&str]) -> String {
-    check(offer, &ids(names)).unwrap_err().to_string()
+    check_ids(offer, &to_ids(names)).unwrap_err().to_string()
 }
 
 /// Four cards with `replicas` units each, and with the rule `onePerRequest` if set.
 fn shares(replicas: u32, one_per_request: bool) -> Offer {
     let mut pool = match replicas {
-        1 => pool(|_| ()),
-        _ => shared(Method::TimeSlicing, replicas),
+        1 => handover_pool(|_| ()),
+        _ => sharing_pool(Method::TimeSlicing, replicas),
     };
     pool.sharing.one_per_request = one_per_request;
-    cards(pool)
+    four_cards(pool)
 }
 
 /// Cases that NVIDIA's plugin checks: known or unknown × shared or whole × one or several × with or
@@ -45,7 +45,7 @@ fn a_request_is_validated(
     #[case] names: &[&str],
     #[case] refused: Option<&str>,
 ) {
-    match (check(&offer, &ids(names)), refused) {
+    match (check_ids(&offer, &to_ids(names)), refused) {
         (Ok(_), None) => {}
         (Err(error), Some(part)) => {
             let error = error.to_string();
@@ -58,14 +58,14 @@ fn a_request_is_validated(
 
 #[test]
 fn refusals_name_resource_ids_maximum_and_remedy() {
-    let offer = cards(pool(|_| ()));
+    let offer = four_cards(handover_pool(|_| ()));
     insta::assert_snapshot!(refusal(&offer, &[]), @"a request for nvidia.com/gpu names no device; request 1 or more, or none of it");
     insta::assert_snapshot!(refusal(&offer, &["1", "2", "3", "4", "5"]), @"5 of nvidia.com/gpu requested, but this node has only 4; request at most 4");
     insta::assert_snapshot!(refusal(&offer, &["GPU-a", "GPU-b", "GPU-a"]), @"GPU-a of nvidia.com/gpu is requested twice in one container; name each id once");
     insta::assert_snapshot!(refusal(&offer, &["GPU-x", "GPU-a", "GPU-y"]), @"not a device of nvidia.com/gpu on this node: GPU-x, GPU-y; delete the pod, so that it is placed again with the devices that are there");
     insta::assert_snapshot!(refusal(&shares(2, true), &["GPU-a::0", "GPU-b::0"]), @"2 of nvidia.com/gpu requested for one container, but the maximum is 1, because the pool `shop` gives a container one share only (`onePerRequest`; in NVIDIA's config `failRequestsGreaterThanOne`): more shares are no more of the card; request 1");
 
-    let mut sick = cards(pool(|_| ()));
+    let mut sick = four_cards(handover_pool(|_| ()));
     sicken(&mut sick, "GPU-a", "XID 79 (GPU has fallen off the bus)");
     sicken(&mut sick, "GPU-c", "the driver says GPU_IS_LOST");
     sicken(&mut sick, "GPU-d", "");
@@ -74,10 +74,10 @@ fn refusals_name_resource_ids_maximum_and_remedy() {
 
 /// Six units: two MIG devices on each of the first three cards.
 fn instances(distinct: Distinct) -> Offer {
-    let mut pool = pool(|_| ());
+    let mut pool = handover_pool(|_| ());
     pool.sharing.distinct = distinct;
-    let devices = (0..6).map(|n| partition(n / 2, n % 2)).collect();
-    offer("nvidia.com/mig-1g.5gb", pool, devices)
+    let devices = (0..6).map(|n| indexed_partition(n / 2, n % 2)).collect();
+    offer_of_devices("nvidia.com/mig-1g.5gb", pool, devices)
 }
 
 #[rstest]
@@ -87,20 +87,20 @@ fn instances(distinct: Distinct) -> Offer {
 #[case::one_card(&["MIG-0-0", "MIG-0-1"], false)]
 #[case::one_card_of_two(&["MIG-0-0", "MIG-1-0", "MIG-1-1"], false)]
 fn with_distinct_instances_of_one_card_are_refused(#[case] names: &[&str], #[case] granted: bool) {
-    let names = ids(names);
+    let names = to_ids(names);
     assert_eq!(
-        check(&instances(Distinct::Require), &names).is_ok(),
+        check_ids(&instances(Distinct::Require), &names).is_ok(),
         granted
     );
-    assert!(check(&instances(Distinct::Prefer), &names).is_ok());
-    assert!(check(&instances(Distinct::Off), &names).is_ok());
+    assert!(check_ids(&instances(Distinct::Prefer), &names).is_ok());
+    assert!(check_ids(&instances(Distinct::Off), &names).is_ok());
 }
 
 #[test]
 fn with_distinct_shares_of_one_card_are_refused_with_the_rule() {
-    let mut pool = shared(Method::TimeSlicing, 4);
+    let mut pool = sharing_pool(Method::TimeSlicing, 4);
     pool.sharing.distinct = Distinct::Require;
-    let mut offer = cards(pool);
+    let mut offer = four_cards(pool);
     assert_eq!(
         granted(&offer, &["GPU-b::3", "GPU-a::0"]),
         ["GPU-b", "GPU-a"]
@@ -126,27 +126,27 @@ fn each_device_is_granted_once(
 
 #[test]
 fn a_wrong_request_is_told_before_a_sick_device() {
-    let mut pool = shared(Method::TimeSlicing, 2);
+    let mut pool = sharing_pool(Method::TimeSlicing, 2);
     pool.sharing.distinct = Distinct::Require;
-    let mut offer = cards(pool);
+    let mut offer = four_cards(pool);
     sicken(&mut offer, "GPU-a::0", "XID 79");
-    let error = check(&offer, &ids(&["GPU-a::0", "GPU-a::1"])).unwrap_err();
+    let error = check_ids(&offer, &to_ids(&["GPU-a::0", "GPU-a::1"])).unwrap_err();
     assert!(matches!(error, Error::NotDistinct { .. }), "{error}");
 }
 
 #[test]
 fn a_unit_whose_device_left_the_snapshot_is_unknown() {
-    let mut offer = cards(pool(|_| ()));
+    let mut offer = four_cards(handover_pool(|_| ()));
     offer.units[0].device = "GPU-gone".into();
-    let error = check(&offer, &ids(&["GPU-a"])).unwrap_err();
+    let error = check_ids(&offer, &to_ids(&["GPU-a"])).unwrap_err();
     assert!(matches!(error, Error::Unknown { .. }), "{error}");
 }
 
 #[test]
 fn an_error_stays_short_however_many_ids_are_wrong() {
-    let offer = cards(shared(Method::TimeSlicing, 100));
+    let offer = four_cards(sharing_pool(Method::TimeSlicing, 100));
     let names: Vec<String> = (0..400).map(|n| format!("GPU-{n}")).collect();
-    let error = check(&offer, &names).unwrap_err().to_string();
+    let error = check_ids(&offer, &names).unwrap_err().to_string();
     assert!(error.contains("GPU-7 and 392 more"), "{error}");
     assert!(!error.contains("GPU-8"), "{error}");
 }

@@ -50,7 +50,7 @@ fn show(grant: &Grant) -> String {
 }
 
 fn given(offer: &Offer, names: &[&str]) -> String {
-    show(&grant(offer, &ids(names)).unwrap())
+    show(&grant_ids(offer, &to_ids(names)).unwrap())
 }
 
 /// Grants `names` of a pool with this handover, on a machine with `extras`.
@@ -60,11 +60,11 @@ fn asked(
     names: &[&str],
     change: impl Fn(&mut Handover),
 ) -> Grant {
-    let pool = pool(|handover| {
+    let pool = handover_pool(|handover| {
         handover.lists = lists.to_vec();
         change(handover);
     });
-    grant(&with(extras, cards(pool)), &ids(names)).unwrap()
+    grant_ids(&with_extras(extras, four_cards(pool)), &to_ids(names)).unwrap()
 }
 
 /// Every set of strategies.
@@ -84,13 +84,13 @@ fn every_set_of_strategies_with_every_id_strategy() {
     let mut text = String::new();
     for lists in subsets() {
         for strategy in [IdStrategy::Uuid, IdStrategy::Index] {
-            let pool = pool(|handover| {
+            let pool = handover_pool(|handover| {
                 handover.lists.clone_from(&lists);
                 handover.ids = strategy;
                 handover.nvidia.imex = vec![0];
                 handover.nvidia.gds = true;
             });
-            let offer = with(everything(), cards(pool));
+            let offer = with_extras(all_extras(), four_cards(pool));
             let edits = given(&offer, &["GPU-b", "GPU-a", "GPU-d"]);
             writeln!(text, "== {lists:?} {strategy:?}\n{edits}").unwrap();
         }
@@ -100,7 +100,7 @@ fn every_set_of_strategies_with_every_id_strategy() {
 
 #[test]
 fn the_default_is_the_variable_in_request_order_and_every_node_once() {
-    let offer = cards(Pool::all("all", "nvidia.com/gpu"));
+    let offer = four_cards(Pool::of_all_devices("all", "nvidia.com/gpu"));
     insta::assert_snapshot!(given(&offer, &["GPU-c", "GPU-a"]), @r"
     env NVIDIA_VISIBLE_DEVICES=GPU-c,GPU-a
     node /dev/nvidia-uvm rw
@@ -112,7 +112,7 @@ fn the_default_is_the_variable_in_request_order_and_every_node_once() {
 
 #[test]
 fn a_pool_adds_variables_and_mounts_of_its_own() {
-    let pool = pool(|handover| {
+    let pool = handover_pool(|handover| {
         for (name, template) in [
             ("CARD_IDS", "{id}"),
             ("VENDOR", "{vendor}"),
@@ -130,7 +130,7 @@ fn a_pool_adds_variables_and_mounts_of_its_own() {
         };
         handover.mounts = vec![mount("/opt/tools", true), mount("/var/{id}", false)];
     });
-    let granted = grant(&cards(pool), &ids(&["GPU-c", "GPU-a"])).unwrap();
+    let granted = grant_ids(&four_cards(pool), &to_ids(&["GPU-c", "GPU-a"])).unwrap();
     insta::assert_snapshot!(show(&granted), @r"
     env CARD_IDS=GPU-c,GPU-a
     env NVIDIA_VISIBLE_DEVICES=GPU-c,GPU-a
@@ -160,22 +160,25 @@ fn a_pool_adds_variables_and_mounts_of_its_own() {
 
 #[test]
 fn auto_is_the_variable_and_the_nodes() {
-    let auto = given(&cards(listed(&[Auto])), &["GPU-c"]);
-    assert_eq!(auto, given(&cards(listed(&[Envvar])), &["GPU-c"]));
-    let beside = given(&cards(listed(&[Auto, CdiCri])), &["GPU-c"]);
-    assert_eq!(beside, given(&cards(listed(&[Envvar, CdiCri])), &["GPU-c"]));
+    let auto = given(&four_cards(listed_pool(&[Auto])), &["GPU-c"]);
+    assert_eq!(auto, given(&four_cards(listed_pool(&[Envvar])), &["GPU-c"]));
+    let beside = given(&four_cards(listed_pool(&[Auto, CdiCri])), &["GPU-c"]);
+    assert_eq!(
+        beside,
+        given(&four_cards(listed_pool(&[Envvar, CdiCri])), &["GPU-c"])
+    );
 }
 
 #[test]
 fn only_an_explicit_no_leaves_the_nodes_out() {
     for lists in subsets() {
         let offer = |device_nodes| {
-            cards(pool(|handover| {
+            four_cards(handover_pool(|handover| {
                 handover.lists.clone_from(&lists);
                 handover.device_nodes = device_nodes;
             }))
         };
-        let mut given = grant(&offer(true), &ids(&["GPU-a"])).unwrap();
+        let mut given = grant_ids(&offer(true), &to_ids(&["GPU-a"])).unwrap();
         let cdi = [CdiAnnotations, CdiCri].iter().any(|s| lists.contains(s));
         let other = [Envvar, VolumeMounts].iter().any(|s| lists.contains(s));
         assert_eq!(
@@ -188,7 +191,7 @@ fn only_an_explicit_no_leaves_the_nodes_out() {
             !cdi,
             "{lists:?}"
         );
-        let bare = grant(&offer(false), &ids(&["GPU-a"])).unwrap();
+        let bare = grant_ids(&offer(false), &to_ids(&["GPU-a"])).unwrap();
         given.edits.device_nodes.clear();
         assert_eq!(bare, given);
     }
@@ -196,12 +199,12 @@ fn only_an_explicit_no_leaves_the_nodes_out() {
 
 #[test]
 fn the_dev_root_stands_before_every_node_outside() {
-    let pool = pool(|handover| {
+    let pool = handover_pool(|handover| {
         handover.nvidia.dev_root = "/run/nvidia/driver".into();
         handover.nvidia.imex = vec![1];
         handover.nvidia.gdrcopy = true;
     });
-    let offer = with(everything(), cards(pool));
+    let offer = with_extras(all_extras(), four_cards(pool));
     insta::assert_snapshot!(given(&offer, &["GPU-c"]), @r"
     env NVIDIA_GDRCOPY=enabled
     env NVIDIA_IMEX_CHANNELS=1
@@ -216,15 +219,15 @@ fn the_dev_root_stands_before_every_node_outside() {
 
 #[test]
 fn a_node_that_only_the_host_has_is_at_home() {
-    let pool = pool(|handover| {
+    let pool = handover_pool(|handover| {
         handover.nvidia.dev_root = "/run/nvidia/driver".into();
         handover.nvidia.gdrcopy = true;
     });
     let extras = Extras {
         host_nodes: ["/dev/gdrdrv", "/dev/nvidia-uvm"].map(str::to_owned).into(),
-        ..everything()
+        ..all_extras()
     };
-    insta::assert_snapshot!(given(&with(extras, cards(pool)), &["GPU-c"]), @r"
+    insta::assert_snapshot!(given(&with_extras(extras, four_cards(pool)), &["GPU-c"]), @r"
     env NVIDIA_GDRCOPY=enabled
     env NVIDIA_VISIBLE_DEVICES=GPU-c
     node /dev/gdrdrv rw
@@ -242,7 +245,7 @@ fn a_node_that_only_the_host_has_is_at_home() {
 #[case(&[CdiAnnotations], &["k8s.device-plugin.nvidia.com/imex-channel=0,k8s.device-plugin.nvidia.com/imex-channel=1\n"])]
 #[case(&[], &["node /dev/nvidia-caps-imex-channels/channel1 rw"])]
 fn channels_are_handed_over_in_every_mode(#[case] lists: &[ListStrategy], #[case] parts: &[&str]) {
-    let edits = show(&asked(everything(), lists, &["GPU-a"], |h| {
+    let edits = show(&asked(all_extras(), lists, &["GPU-a"], |h| {
         h.nvidia.imex = vec![0, 1, 2]
     }));
     for part in parts {

@@ -4,20 +4,20 @@ use config::{Handover, ListStrategy::*, NvidiaHandover, Pool};
 use nvidia_rules::sample::*;
 
 /// One line for each note; `!` marks parts that containers miss.
-fn lines(notes: &[Note]) -> String {
-    let mark = |note: &Note| if note.problem { "! " } else { "" };
-    let line = |note: &Note| format!("{}{}\n", mark(note), note.text);
+fn lines(notes: &[GrantNote]) -> String {
+    let mark = |note: &GrantNote| if note.problem { "! " } else { "" };
+    let line = |note: &GrantNote| format!("{}{}\n", mark(note), note.text);
     notes.iter().map(line).collect()
 }
 
 #[test]
 fn there_is_nothing_to_say_of_the_default() {
-    assert_eq!(notes(&cards(pool(|_| ()))), []);
+    assert_eq!(handover_notes(&four_cards(handover_pool(|_| ()))), []);
 }
 
 #[test]
 fn all_that_is_asked_for_and_not_there_is_named() {
-    let pool = pool(|handover| {
+    let pool = handover_pool(|handover| {
         *handover = Handover {
             lists: vec![Auto],
             ids: IdStrategy::Index,
@@ -34,16 +34,16 @@ fn all_that_is_asked_for_and_not_there_is_named() {
     let blind = Device {
         index: None,
         nodes: Vec::new(),
-        ..card(1)
+        ..indexed_card(1)
     };
-    let mut half = card(2);
+    let mut half = indexed_card(2);
     half.nodes.retain(|node| node.role == NodeRole::Control);
-    let offer = offer(
+    let offer = offer_of_devices(
         "nvidia.com/gpu",
         pool,
-        vec![card(0), blind, half, foreign()],
+        vec![indexed_card(0), blind, half, foreign()],
     );
-    insta::assert_snapshot!(lines(&notes(&offer)), @r"
+    insta::assert_snapshot!(lines(&handover_notes(&offer)), @r"
     ! IMEX channel 0 is not handed over: /dev/nvidia-caps-imex-channels/channel0 is not visible to the agent
     ! IMEX channel 3 is not handed over: /dev/nvidia-caps-imex-channels/channel3 is not visible to the agent
     ! gdrcopy is on, but no device node of it is visible to the agent
@@ -54,7 +54,7 @@ fn all_that_is_asked_for_and_not_there_is_named() {
     ! the device node of GPU-c is not visible to the agent, so it is not handed over; let the agent see the host's /dev
     ");
 
-    let mut complete = with(everything(), cards(Pool::clone(&offer.pool)));
+    let mut complete = with_extras(all_extras(), four_cards(Pool::clone(&offer.pool)));
     complete.pool = std::sync::Arc::new(Pool {
         handover: Handover {
             nvidia: NvidiaHandover {
@@ -66,28 +66,38 @@ fn all_that_is_asked_for_and_not_there_is_named() {
         },
         ..Pool::clone(&offer.pool)
     });
-    assert_eq!(notes(&complete), []);
+    assert_eq!(handover_notes(&complete), []);
 }
 
 #[test]
 fn a_bare_response_is_a_risk() {
-    let bare = pool(|handover| handover.device_nodes = false);
-    let said = notes(&cards(bare.clone()));
+    let bare = handover_pool(|handover| handover.device_nodes = false);
+    let said = handover_notes(&four_cards(bare.clone()));
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].text.contains("when systemd reloads"), "{said:?}");
     assert!(!said[0].problem, "it is what the config asks for");
     // A Tegra board has no device node, with or without CDI.
-    for pool in [bare, pool(|_| ())] {
-        assert_eq!(notes(&offer("nvidia.com/gpu", pool, vec![tegra()])), []);
+    for pool in [bare, handover_pool(|_| ())] {
+        assert_eq!(
+            handover_notes(&offer_of_devices(
+                "nvidia.com/gpu",
+                pool,
+                vec![tegra_device()]
+            )),
+            []
+        );
     }
 }
 
 #[test]
 fn a_shared_device_is_named_once() {
-    let pool = shared(config::Method::TimeSlicing, 3);
+    let pool = sharing_pool(config::Method::TimeSlicing, 3);
     let blind = Device {
         nodes: Vec::new(),
-        ..card(0)
+        ..indexed_card(0)
     };
-    assert_eq!(notes(&offer("nvidia.com/gpu", pool, vec![blind])).len(), 1);
+    assert_eq!(
+        handover_notes(&offer_of_devices("nvidia.com/gpu", pool, vec![blind])).len(),
+        1
+    );
 }

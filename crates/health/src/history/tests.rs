@@ -26,13 +26,16 @@ fn verdict(state: State, causes: &[Cause], warnings: &[Cause]) -> Verdict {
 }
 
 fn between(before: &Verdict, after: &Verdict) -> Option<Transition> {
-    compare(Some(before), after, &"GPU-0".into(), at(9))
+    compare_verdicts(Some(before), after, &"GPU-0".into(), at(9))
 }
 
 #[test]
 fn a_new_device_that_is_healthy_is_no_change_and_one_that_is_not_is() {
     let device = "GPU-0".into();
-    assert_eq!(compare(None, &Verdict::default(), &device, at(1)), None);
+    assert_eq!(
+        compare_verdicts(None, &Verdict::default(), &device, at(1)),
+        None
+    );
     let lost = cause(CauseKind::Lost, "lost", 1);
     let sick = verdict(State::Unhealthy, std::slice::from_ref(&lost), &[]);
     let expected = Transition {
@@ -43,7 +46,10 @@ fn a_new_device_that_is_healthy_is_no_change_and_one_that_is_not_is() {
         began: vec![lost],
         ended: Vec::new(),
     };
-    assert_eq!(compare(None, &sick, &device, at(1)), Some(expected));
+    assert_eq!(
+        compare_verdicts(None, &sick, &device, at(1)),
+        Some(expected)
+    );
 }
 
 #[test]

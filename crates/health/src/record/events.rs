@@ -4,8 +4,8 @@ use config::{EventAction as Action, Weight};
 use jiff::Timestamp;
 use model::{Cause, CauseKind, EventCode};
 
-use super::{Moment, Record};
-use crate::{Check, Now, Policy, policy};
+use super::{DeviceRecord, MonotonicMoment};
+use crate::{Check, HealthPolicy, Now, policy};
 
 /// Limit of different events that are kept for a device, so that a probe with ever new codes fills
 /// neither memory nor the state file.
@@ -13,11 +13,11 @@ const MOST: usize = 64;
 
 /// An event that is a cause or a warning of the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Happened {
+pub(super) struct RecordedEvent {
     /// Time of the first report.
     pub(super) since: Timestamp,
     /// Time of the last report.
-    pub(super) last: Moment,
+    pub(super) last: MonotonicMoment,
     /// True if the driver asked for a recovery action since the last report, or an operator had the
     /// device. A driver that asks for none afterwards shows that the device was reset.
     pub(super) asked: bool,
@@ -26,21 +26,21 @@ pub(super) struct Happened {
     pub(super) counted: bool,
 }
 
-// === impl Record ===
+// === impl DeviceRecord ===
 
-impl Record {
+impl DeviceRecord {
     /// Keeps an event, unless its action is to ignore it.
-    pub(super) fn note(&mut self, event: EventCode, policy: &Policy, now: Now) {
+    pub(super) fn keep_event(&mut self, event: EventCode, policy: &HealthPolicy, now: Now) {
         let room = self.events.len() < MOST || self.events.contains_key(&event);
-        if room && action(&event, policy) != Action::Ignore {
+        if room && event_action(&event, policy) != Action::Ignore {
             let asked = self.asked;
-            let happened = self.events.entry(event).or_insert(Happened {
+            let happened = self.events.entry(event).or_insert(RecordedEvent {
                 since: now.wall,
-                last: Moment::new(now),
+                last: MonotonicMoment::new(now),
                 asked,
                 counted: false,
             });
-            happened.last = Moment::new(now);
+            happened.last = MonotonicMoment::new(now);
             happened.asked = asked;
             happened.counted = false;
             self.unsaved = true;
@@ -48,9 +48,9 @@ impl Record {
     }
 
     /// Ends all events that a reset ends.
-    pub(super) fn reset(&mut self, policy: &Policy) {
+    pub(super) fn end_events_by_reset(&mut self, policy: &HealthPolicy) {
         self.events
-            .retain(|event, _| action(event, policy) == Action::Permanent);
+            .retain(|event, _| event_action(event, policy) == Action::Permanent);
     }
 
     /// Marks that a remedy is under way for all events.
@@ -62,7 +62,7 @@ impl Record {
 
     /// Takes in if the driver asks for a recovery action. If it asks for none, all events end for
     /// which it asked before, or for which an operator had the device.
-    pub(super) fn ask(&mut self, asks: bool, policy: &Policy) {
+    pub(super) fn set_action_asked(&mut self, asks: bool, policy: &HealthPolicy) {
         self.unsaved |= self.asked != asks;
         self.asked = asks;
         if asks {
@@ -70,7 +70,7 @@ impl Record {
             return;
         }
         self.events.retain(|event, happened| {
-            !happened.asked || action(event, policy) == Action::Permanent
+            !happened.asked || event_action(event, policy) == Action::Permanent
         });
     }
 
@@ -80,7 +80,7 @@ impl Record {
     }
 
     /// Drops events and withholdings whose time is over.
-    pub(super) fn settle(&mut self, policy: &Policy, now: Now) {
+    pub(super) fn drop_expired(&mut self, policy: &HealthPolicy, now: Now) {
         self.events
             .retain(|event, happened| !is_over(event, happened, policy, now));
         if self.residue_left(policy, now).is_none() {
@@ -89,18 +89,18 @@ impl Record {
     }
 
     /// Returns the events that count now, each as a cause with its weight.
-    pub(super) fn told(&self, policy: &Policy, now: Now) -> Vec<(Weight, Cause)> {
+    pub(super) fn event_causes(&self, policy: &HealthPolicy, now: Now) -> Vec<(Weight, Cause)> {
         let mut told = Vec::new();
         for (event, happened) in &self.events {
-            let action = action(event, policy);
-            let weight = weight(event, action, policy);
+            let action = event_action(event, policy);
+            let weight = event_weight(event, action, policy);
             let silent = action == Action::Ignore || weight == Weight::Off;
             if silent || is_over(event, happened, policy, now) {
                 continue;
             }
             let cause = Cause {
-                kind: kind(event),
-                evidence: evidence(event, policy),
+                kind: event_cause_kind(event),
+                evidence: describe_event(event, policy),
                 since: happened.since,
                 ends_when: ends_when(action, policy),
             };
@@ -111,8 +111,8 @@ impl Record {
 }
 
 /// Returns the action for an event. An event that no vendor knows is a warning for a while.
-pub(super) fn action(event: &EventCode, policy: &Policy) -> Action {
-    if let Some(meaning) = policy.meaning(event) {
+pub(super) fn event_action(event: &EventCode, policy: &HealthPolicy) -> Action {
+    if let Some(meaning) = policy.event_meaning(event) {
         return meaning.action;
     }
     if *event == EventCode::ECC_UNCORRECTED {
@@ -126,16 +126,16 @@ pub(super) fn action(event: &EventCode, policy: &Policy) -> Action {
 }
 
 /// True if the event ended by time alone.
-fn is_over(event: &EventCode, happened: &Happened, policy: &Policy, now: Now) -> bool {
-    action(event, policy) == Action::Application
+fn is_over(event: &EventCode, happened: &RecordedEvent, policy: &HealthPolicy, now: Now) -> bool {
+    event_action(event, policy) == Action::Application
         && happened.last.ago(now) >= policy.health.event_warning
 }
 
 /// Returns the weight of an event: for a memory error the weight of its check, for any other by its
 /// action.
-fn weight(event: &EventCode, action: Action, policy: &Policy) -> Weight {
+fn event_weight(event: &EventCode, action: Action, policy: &HealthPolicy) -> Weight {
     if is_ecc(event) {
-        policy::weight(policy, &Check::Ecc)
+        policy::check_weight(policy, &Check::Ecc)
     } else if action.takes_out() {
         Weight::Out
     } else {
@@ -143,7 +143,7 @@ fn weight(event: &EventCode, action: Action, policy: &Policy) -> Weight {
     }
 }
 
-fn kind(event: &EventCode) -> CauseKind {
+fn event_cause_kind(event: &EventCode) -> CauseKind {
     if is_ecc(event) {
         CauseKind::Ecc
     } else {
@@ -151,8 +151,8 @@ fn kind(event: &EventCode) -> CauseKind {
     }
 }
 
-fn evidence(event: &EventCode, policy: &Policy) -> String {
-    if let Some(meaning) = policy.meaning(event) {
+fn describe_event(event: &EventCode, policy: &HealthPolicy) -> String {
+    if let Some(meaning) = policy.event_meaning(event) {
         return meaning.text;
     }
     match event.as_str() {
@@ -166,7 +166,7 @@ fn is_ecc(event: &EventCode) -> bool {
     [EventCode::ECC_CORRECTED, EventCode::ECC_UNCORRECTED].contains(event)
 }
 
-fn ends_when(action: Action, policy: &Policy) -> String {
+fn ends_when(action: Action, policy: &HealthPolicy) -> String {
     let ends = match action {
         Action::Ignore | Action::Application => {
             let seconds = policy.health.event_warning.as_secs();

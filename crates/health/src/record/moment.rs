@@ -7,23 +7,23 @@ use crate::Now;
 
 /// A point in time, in the run of this agent or of an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct MonotonicMoment {
     /// Uptime of this agent when the point was stored.
     uptime: Duration,
     /// Age that the point already had at `uptime`; zero for a point in this agent's run.
     before: Duration,
 }
 
-// === impl Moment ===
+// === impl MonotonicMoment ===
 
-impl Moment {
+impl MonotonicMoment {
     /// Returns the present point in time.
     pub(super) fn new(now: Now) -> Self {
-        Self::earlier(Duration::ZERO, now)
+        Self::before_now(Duration::ZERO, now)
     }
 
     /// Returns the point that lies `ago` before `now`.
-    pub(super) fn earlier(ago: Duration, now: Now) -> Self {
+    pub(super) fn before_now(ago: Duration, now: Now) -> Self {
         Self {
             uptime: now.uptime,
             before: ago,

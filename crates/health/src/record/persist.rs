@@ -5,29 +5,31 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 use model::{EventCode, Tier};
 
 use super::{
-    Begun, Cordon, Flap, Moment, Record, Release, Residue,
-    events::Happened,
-    readings::Counters,
-    standing::{Passing, Standing},
+    ActiveCordon, ActiveRelease, DeviceRecord, MonotonicMoment, Recurrence, RecurrenceKey, Residue,
+    events::RecordedEvent,
+    readings::ReadingCounters,
+    standing::{Finding, PassStreak},
 };
 use crate::{
-    Check, Continuity, Now, Policy, Saved,
-    saved::{SavedBegun, SavedCordon, SavedEvent, SavedRelease, SavedResidue, SavedStanding},
+    Check, Continuity, HealthPolicy, Now, SavedDevice,
+    saved::{SavedCordon, SavedEvent, SavedFinding, SavedRecurrence, SavedRelease, SavedResidue},
 };
 
 /// Class of the events that older agents saved by number alone.
 const OLD_CLASS: &str = "xid";
 
-// === impl Record ===
+// === impl DeviceRecord ===
 
-impl Record {
+impl DeviceRecord {
     /// Returns the state to save. `MonitorDown` is left out: it belongs to the running agent.
-    pub fn save(&self, now: Now) -> Saved {
-        let ago = |then: Moment| then.ago(now).as_secs();
+    pub fn to_saved(&self, now: Now) -> SavedDevice {
+        let ago = |then: MonotonicMoment| then.ago(now).as_secs();
         let events = self.events.iter().map(|(event, happened)| SavedEvent {
             code: Some(event.clone()),
             // An older agent reads this field after a rollback.
-            xid: event.number().filter(|_| event.class() == OLD_CLASS),
+            xid: event
+                .code_number()
+                .filter(|_| event.code_class() == OLD_CLASS),
             since: happened.since,
             ago: ago(happened.last),
             asked: happened.asked,
@@ -35,12 +37,12 @@ impl Record {
         });
         let standing = self.standing.iter();
         let standing = standing.filter(|(check, _)| **check != Check::MonitorDown);
-        let begun = self.begun.iter().map(|(flap, begun)| SavedBegun {
-            what: flap.name().into_owned(),
+        let begun = self.begun.iter().map(|(flap, begun)| SavedRecurrence {
+            what: flap.saved_key().into_owned(),
             times: begun.times,
             last: begun.last,
         });
-        Saved {
+        SavedDevice {
             backend: String::new(),
             seen: Some(now.wall),
             events: events.collect(),
@@ -56,7 +58,7 @@ impl Record {
             }),
             release: self
                 .release
-                .map(|Release { since, until, .. }| SavedRelease { since, until }),
+                .map(|ActiveRelease { since, until, .. }| SavedRelease { since, until }),
             residue: self.residue.as_ref().map(|residue| SavedResidue {
                 evidence: residue.evidence.clone(),
                 since: residue.since,
@@ -68,7 +70,12 @@ impl Record {
     /// Restores the record of a device that an earlier agent knew. Each finding stays until its own
     /// check passes. If the node or the driver was restarted, everything that a reset ends has
     /// ended.
-    pub fn restore(saved: Saved, continuity: Continuity, policy: &Policy, now: Now) -> Self {
+    pub fn from_saved(
+        saved: SavedDevice,
+        continuity: Continuity,
+        policy: &HealthPolicy,
+        now: Now,
+    ) -> Self {
         let events = saved
             .events
             .into_iter()
@@ -79,18 +86,20 @@ impl Record {
             begun: restore_begun(saved.begun),
             away: saved.away,
             asked: saved.asked,
-            counters: Counters::since(saved.link_errors),
+            counters: ReadingCounters::from_link_errors(saved.link_errors),
             since_reset: saved.since_reset,
             cordon: saved
                 .cordon
-                .map(|SavedCordon { reason, since }| Cordon { reason, since }),
-            release: saved.release.map(|SavedRelease { since, until }| Release {
-                since,
-                until,
-                own: false,
-            }),
+                .map(|SavedCordon { reason, since }| ActiveCordon { reason, since }),
+            release: saved
+                .release
+                .map(|SavedRelease { since, until }| ActiveRelease {
+                    since,
+                    until,
+                    own: false,
+                }),
             residue: saved.residue.map(|residue| Residue {
-                found: earlier(residue.ago, now),
+                found: seconds_before(residue.ago, now),
                 evidence: residue.evidence,
                 since: residue.since,
             }),
@@ -98,24 +107,30 @@ impl Record {
         };
         record.trim_conditions(policy);
         if !continuity.same_boot || !continuity.same_driver {
-            record.reloaded(policy);
+            record.record_driver_reload(policy);
         }
         // A reboot ends a release: whatever the operator did to the card is over.
         if !continuity.same_boot {
-            record.resume();
+            record.end_release();
         }
         record
     }
 
     /// Takes over the saved state of an earlier agent when the device has been seen already. What
     /// this agent knows is newer and takes precedence.
-    pub fn inherit(&mut self, saved: Saved, continuity: Continuity, policy: &Policy, now: Now) {
-        let mut old = Self::restore(saved, continuity, policy, now);
+    pub fn merge_saved(
+        &mut self,
+        saved: SavedDevice,
+        continuity: Continuity,
+        policy: &HealthPolicy,
+        now: Now,
+    ) {
+        let mut old = Self::from_saved(saved, continuity, policy, now);
         // The device was absent then or since, and is present now, which is a reset.
-        if old.away || self.begun.contains_key(&Flap::Check(Check::Lost)) {
-            old.reset(policy);
+        if old.away || self.begun.contains_key(&RecurrenceKey::Check(Check::Lost)) {
+            old.end_events_by_reset(policy);
         }
-        old.count(&self.since_reset, policy);
+        old.record_counters(&self.since_reset, policy);
         let open = |check: &Check| check.tier() != Tier::Present && !self.passed.contains(check);
         old.standing.retain(|check, _| open(check));
         old.events.append(&mut self.events);
@@ -132,29 +147,29 @@ impl Record {
     }
 }
 
-// === impl Flap ===
+// === impl RecurrenceKey ===
 
-impl Flap {
+impl RecurrenceKey {
     /// Name in the state file.
-    fn name(&self) -> Cow<'static, str> {
+    fn saved_key(&self) -> Cow<'static, str> {
         match self {
-            Self::Check(check) => check.name(),
-            Self::Residue => SavedBegun::RESIDUE.into(),
+            Self::Check(check) => check.saved_name(),
+            Self::Residue => SavedRecurrence::RESIDUE.into(),
         }
     }
 
     /// Parses a name from the state file. `None` for a name of another build.
-    fn named(name: &str) -> Option<Self> {
+    fn from_saved_key(name: &str) -> Option<Self> {
         match name {
-            SavedBegun::RESIDUE => Some(Self::Residue),
-            name => Check::named(name).map(Self::Check),
+            SavedRecurrence::RESIDUE => Some(Self::Residue),
+            name => Check::from_saved_name(name).map(Self::Check),
         }
     }
 }
 
-fn save_standing(check: &Check, standing: &Standing, now: Now) -> SavedStanding {
-    SavedStanding {
-        check: check.name().into_owned(),
+fn save_standing(check: &Check, standing: &Finding, now: Now) -> SavedFinding {
+    SavedFinding {
+        check: check.saved_name().into_owned(),
         evidence: standing.evidence.clone(),
         since: standing.since,
         lasted_ms: millis(standing.began.ago(now)),
@@ -168,10 +183,10 @@ fn save_standing(check: &Check, standing: &Standing, now: Now) -> SavedStanding 
 
 /// Restores findings. If two saved names are the same check in this build, the finding that passes
 /// least is kept, and of two the older one.
-fn restore_standings(saved: Vec<SavedStanding>, now: Now) -> BTreeMap<Check, Standing> {
-    let mut standings = BTreeMap::<Check, Standing>::new();
+fn restore_standings(saved: Vec<SavedFinding>, now: Now) -> BTreeMap<Check, Finding> {
+    let mut standings = BTreeMap::<Check, Finding>::new();
     for (check, standing) in saved.into_iter().filter_map(|s| restore_standing(s, now)) {
-        let rank = |standing: &Standing| (standing.passing.is_some(), standing.since);
+        let rank = |standing: &Finding| (standing.passing.is_some(), standing.since);
         let old = standings.get(&check);
         if old.is_none_or(|old| rank(&standing) < rank(old)) {
             standings.insert(check, standing);
@@ -182,13 +197,13 @@ fn restore_standings(saved: Vec<SavedStanding>, now: Now) -> BTreeMap<Check, Sta
 
 /// Restores the counts of recurrences. If two saved names are the same check in this build, the
 /// higher count and the later time are kept.
-fn restore_begun(saved: Vec<SavedBegun>) -> BTreeMap<Flap, Begun> {
-    let mut all = BTreeMap::<Flap, Begun>::new();
-    for SavedBegun { what, times, last } in saved {
-        let Some(flap) = Flap::named(&what) else {
+fn restore_begun(saved: Vec<SavedRecurrence>) -> BTreeMap<RecurrenceKey, Recurrence> {
+    let mut all = BTreeMap::<RecurrenceKey, Recurrence>::new();
+    for SavedRecurrence { what, times, last } in saved {
+        let Some(flap) = RecurrenceKey::from_saved_key(&what) else {
             continue;
         };
-        let begun = all.entry(flap).or_insert(Begun { times, last });
+        let begun = all.entry(flap).or_insert(Recurrence { times, last });
         begun.times = begun.times.max(times);
         begun.last = begun.last.max(last);
     }
@@ -196,34 +211,34 @@ fn restore_begun(saved: Vec<SavedBegun>) -> BTreeMap<Flap, Begun> {
 }
 
 /// Restores one finding. `None` if this build does not know its check.
-fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)> {
-    let saved = saved.marked();
+fn restore_standing(saved: SavedFinding, now: Now) -> Option<(Check, Finding)> {
+    let saved = saved.upgrade_condition();
     let lasted = Duration::from_millis(saved.lasted_ms);
-    let passing = |since| Passing {
+    let passing = |since| PassStreak {
         count: 0,
         after: lasted,
-        first: Moment::new(now),
+        first: MonotonicMoment::new(now),
         since,
     };
-    let standing = Standing {
+    let standing = Finding {
         evidence: saved.evidence,
         since: saved.since,
         // The age is saved, not the time: the wall clock may have been set meanwhile.
-        began: Moment::earlier(lasted, now),
+        began: MonotonicMoment::before_now(lasted, now),
         passing: saved.well.map(passing),
         unread: saved.unread,
         mild: saved.mild,
         ends_with_reset: saved.ends_with_reset,
         grace: Duration::from_millis(saved.grace_ms),
     };
-    Some((Check::named(&saved.check)?, standing))
+    Some((Check::from_saved_name(&saved.check)?, standing))
 }
 
 /// Restores one event, also from the two forms of older agents.
-fn restore_event(saved: &SavedEvent, now: Now) -> (EventCode, Happened) {
-    let happened = Happened {
+fn restore_event(saved: &SavedEvent, now: Now) -> (EventCode, RecordedEvent) {
+    let happened = RecordedEvent {
         since: saved.since,
-        last: earlier(saved.ago, now),
+        last: seconds_before(saved.ago, now),
         asked: saved.asked,
         counted: !saved.uncounted,
     };
@@ -240,6 +255,6 @@ fn millis(length: Duration) -> u64 {
 }
 
 /// Returns the point that many seconds before `now`.
-fn earlier(seconds: u64, now: Now) -> Moment {
-    Moment::earlier(Duration::from_secs(seconds), now)
+fn seconds_before(seconds: u64, now: Now) -> MonotonicMoment {
+    MonotonicMoment::before_now(Duration::from_secs(seconds), now)
 }

@@ -7,41 +7,41 @@ mod working;
 
 use model::{Deep, Reading, Values};
 
-pub(super) use self::counters::Counters;
-use super::Record;
-use crate::{Check, Now, Policy};
+pub(super) use self::counters::ReadingCounters;
+use super::DeviceRecord;
+use crate::{Check, HealthPolicy, Now};
 
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Finding {
+enum CheckResult {
     /// The check failed. Contains the evidence.
-    Bad(String),
+    Failed(String),
     /// The check passed.
-    Good,
+    Passed,
     /// The values do not decide: the state stays what it was.
-    Open,
+    Undecided,
     /// A value that the check needs was not read.
     Unread,
 }
 
-// === impl Finding ===
+// === impl CheckResult ===
 
-impl Finding {
+impl CheckResult {
     /// Checks a flag that must not be set.
-    fn flag(value: Option<bool>, evidence: &str) -> Self {
+    fn check_flag(value: Option<bool>, evidence: &str) -> Self {
         match value {
-            Some(true) => Self::Bad(evidence.to_owned()),
-            Some(false) => Self::Good,
+            Some(true) => Self::Failed(evidence.to_owned()),
+            Some(false) => Self::Passed,
             None => Self::Unread,
         }
     }
 }
 
-// === impl Record ===
+// === impl DeviceRecord ===
 
-impl Record {
+impl DeviceRecord {
     /// Makes all checks of a reading, conditions included.
-    pub(super) fn examine(&mut self, reading: &Reading, policy: &Policy, now: Now) {
+    pub(super) fn check_reading(&mut self, reading: &Reading, policy: &HealthPolicy, now: Now) {
         let tier = reading.values.tier();
         match reading.unsupported.as_slice() {
             [] => drop(self.unsupported.remove(&tier)),
@@ -51,43 +51,49 @@ impl Record {
         let findings = match &reading.values {
             Values::Working(values) => {
                 if let Some(action) = values.recovery {
-                    self.ask(action != model::RecoveryAction::None, policy);
+                    self.set_action_asked(action != model::RecoveryAction::None, policy);
                 }
-                working::findings(values, thresholds)
+                working::check_working(values, thresholds)
             }
             Values::Performing(values) => {
-                performing::findings(values, &mut self.counters, thresholds)
+                performing::check_performing(values, &mut self.counters, thresholds)
             }
-            Values::Trend(values) => self.counters.findings(values, thresholds, now),
+            Values::Trend(values) => self.counters.check_trend(values, thresholds, now),
             Values::Deep(values) => vec![(Check::Deep, deep(values))],
         };
         // The next agent compares with this count.
         self.unsaved |= link_errors.is_some() && self.counters.link_errors != link_errors;
         for (check, finding) in findings {
-            self.find(check, finding, policy, now);
+            self.apply_result(check, finding, policy, now);
         }
         self.examine_conditions(tier, &reading.conditions, policy, now);
     }
 
     /// Takes in the result of a check.
-    fn find(&mut self, check: Check, finding: Finding, policy: &Policy, now: Now) {
+    fn apply_result(
+        &mut self,
+        check: Check,
+        finding: CheckResult,
+        policy: &HealthPolicy,
+        now: Now,
+    ) {
         match finding {
-            Finding::Bad(evidence) => self.fail(check, evidence, policy, now),
-            Finding::Good => {
+            CheckResult::Failed(evidence) => self.record_failure(check, evidence, policy, now),
+            CheckResult::Passed => {
                 let stood = self.standing.contains_key(&check);
-                self.pass(&check, policy, now);
+                self.record_pass(&check, policy, now);
                 // The event of the same error has no other end: the driver reports no event when
                 // the counter is reset.
                 if check == Check::Ecc && stood && !self.standing.contains_key(&check) {
                     self.forget_ecc();
                 }
                 // Names of conditions come from the probe, so their number is limited.
-                if check.condition().is_none() || self.has_room_for_passed() {
+                if check.condition_name().is_none() || self.has_room_for_passed() {
                     self.passed.insert(check);
                 }
             }
-            Finding::Open => {}
-            Finding::Unread => {
+            CheckResult::Undecided => {}
+            CheckResult::Unread => {
                 if let Some(standing) = self.standing.get_mut(&check) {
                     standing.unread.get_or_insert(now.wall);
                 }
@@ -96,13 +102,13 @@ impl Record {
     }
 }
 
-fn deep(values: &Deep) -> Finding {
+fn deep(values: &Deep) -> CheckResult {
     match values.passed {
-        Some(true) => Finding::Good,
-        Some(false) => Finding::Bad(match values.output.trim() {
+        Some(true) => CheckResult::Passed,
+        Some(false) => CheckResult::Failed(match values.output.trim() {
             "" => "the command for deep checks failed".to_owned(),
             output => format!("the command for deep checks failed: {output}"),
         }),
-        None => Finding::Unread,
+        None => CheckResult::Unread,
     }
 }

@@ -2,27 +2,27 @@
 
 use model::SinceReset;
 
-use super::{Record, events::action};
+use super::{DeviceRecord, events::event_action};
 use config::EventAction as Action;
 
-use crate::Policy;
+use crate::HealthPolicy;
 
 /// Result of comparing the counters of a device with the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum CounterComparison {
     /// No counter was read that can be compared.
     Undecided,
     /// There are no comparable earlier counters: counting starts here.
     FirstCount,
     /// The counters did not fall.
-    WentOn,
+    Continued,
     /// The counters fell, so the device was reset.
-    BeganAnew,
+    Restarted,
 }
 
-// === impl Record ===
+// === impl DeviceRecord ===
 
-impl Record {
+impl DeviceRecord {
     /// Takes in the counters since the last reset of the device or of its card. Returns true if
     /// they show a reset since the last call. Such a reset ends every event that a reset ends and
     /// that was reported before that call.
@@ -30,18 +30,20 @@ impl Record {
     /// An event reported after the last call may be older or newer than the reset. It stays: a
     /// failed device must not come back by a guess. A probe therefore reads the counters right
     /// after each event.
-    pub fn count(&mut self, counts: &SinceReset, policy: &Policy) -> bool {
+    pub fn record_counters(&mut self, counts: &SinceReset, policy: &HealthPolicy) -> bool {
         let before = self.since_reset;
-        let comparison = compare(&before, counts);
-        let anew = comparison == Comparison::BeganAnew;
+        let comparison = compare_counters(&before, counts);
+        let anew = comparison == CounterComparison::Restarted;
         self.since_reset = match comparison {
-            Comparison::Undecided | Comparison::WentOn => join(&before, counts),
-            Comparison::FirstCount | Comparison::BeganAnew => *counts,
+            CounterComparison::Undecided | CounterComparison::Continued => {
+                fill_missing(&before, counts)
+            }
+            CounterComparison::FirstCount | CounterComparison::Restarted => *counts,
         };
-        if comparison == Comparison::Undecided {
+        if comparison == CounterComparison::Undecided {
             return false;
         }
-        let mut is_news = anew || comparison == Comparison::FirstCount;
+        let mut is_news = anew || comparison == CounterComparison::FirstCount;
         // A reset shows only while the counter is below the saved one. The counter grows all the
         // time, so it is saved again each time it has doubled, not at every look.
         is_news |= magnitude(counts) != magnitude(&before);
@@ -51,7 +53,7 @@ impl Record {
         self.unsaved |= is_news && !self.events.is_empty();
         if anew {
             self.events.retain(|event, happened| {
-                action(event, policy) == Action::Permanent || !happened.counted
+                event_action(event, policy) == Action::Permanent || !happened.counted
             });
         }
         for event in self.events.values_mut() {
@@ -63,25 +65,25 @@ impl Record {
 
 /// Compares counters with earlier ones. Only the most reliable counter that was read before
 /// decides. If that one is missing now, the result is undecided.
-fn compare(before: &SinceReset, now: &SinceReset) -> Comparison {
+fn compare_counters(before: &SinceReset, now: &SinceReset) -> CounterComparison {
     if now.is_empty() {
-        return Comparison::Undecided;
+        return CounterComparison::Undecided;
     }
     // Without persistence mode the driver initializes a card again when a client opens it, and the
     // counters start at 0 without a reset (NVIDIA: "Driver Persistence").
     if before.is_empty() || !now.continues(before) {
-        return Comparison::FirstCount;
+        return CounterComparison::FirstCount;
     }
     let mut pairs = before.counters().into_iter().zip(now.counters());
     match pairs.find(|(before, _)| before.is_some()) {
-        Some((Some(before), Some(now))) if now < before => Comparison::BeganAnew,
-        Some((_, Some(_))) => Comparison::WentOn,
-        _ => Comparison::Undecided,
+        Some((Some(before), Some(now))) if now < before => CounterComparison::Restarted,
+        Some((_, Some(_))) => CounterComparison::Continued,
+        _ => CounterComparison::Undecided,
     }
 }
 
 /// Fills in earlier values for counters that were not read now.
-fn join(before: &SinceReset, now: &SinceReset) -> SinceReset {
+fn fill_missing(before: &SinceReset, now: &SinceReset) -> SinceReset {
     SinceReset {
         energy_millijoules: now.energy_millijoules.or(before.energy_millijoules),
         pcie_replays: now.pcie_replays.or(before.pcie_replays),

@@ -5,18 +5,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use model::{SinceReset, Tier};
 
-use super::{Begun, Flap, Moment, Record};
-use crate::{Check, Now, Policy, policy};
+use super::{DeviceRecord, MonotonicMoment, Recurrence, RecurrenceKey};
+use crate::{Check, HealthPolicy, Now, policy};
 
 /// A fault that a check found and has not found ended yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct Finding {
     pub(super) evidence: String,
     pub(super) since: Timestamp,
     /// Beginning on the monotonic clock, for durations. `since` is the same for people.
-    pub(super) began: Moment,
+    pub(super) began: MonotonicMoment,
     /// Passes in a row since the check last failed.
-    pub(super) passing: Option<Passing>,
+    pub(super) passing: Option<PassStreak>,
     /// Time since which the check could not be made.
     pub(super) unread: Option<Timestamp>,
     /// True for a condition that is a warning at most.
@@ -29,20 +29,20 @@ pub(super) struct Standing {
 
 /// Passes of a check in a row. Passes of an earlier agent are not counted again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Passing {
+pub(super) struct PassStreak {
     /// Number of passes by this agent. Zero after a restart or a time without looks.
     pub(super) count: u32,
     /// Age of the finding at the first pass.
     pub(super) after: Duration,
     /// Time of the first pass, on the monotonic clock.
-    pub(super) first: Moment,
+    pub(super) first: MonotonicMoment,
     /// Time of the first pass, for people.
     pub(super) since: Timestamp,
 }
 
-// === impl Standing ===
+// === impl Finding ===
 
-impl Standing {
+impl Finding {
     /// True for a condition that has not lasted long enough to count. A condition whose check
     /// passes does not grow older.
     pub(super) fn is_in_grace(&self, now: Now) -> bool {
@@ -56,28 +56,34 @@ impl Standing {
     }
 }
 
-// === impl Record ===
+// === impl DeviceRecord ===
 
-impl Record {
+impl DeviceRecord {
     /// Takes in a failed check. A finding that exists keeps its beginning.
-    pub(super) fn fail(&mut self, check: Check, evidence: String, policy: &Policy, now: Now) {
-        self.count_beginning(&check, policy, now);
+    pub(super) fn record_failure(
+        &mut self,
+        check: Check,
+        evidence: String,
+        policy: &HealthPolicy,
+        now: Now,
+    ) {
+        self.count_if_beginning(&check, policy, now);
         self.stand(check, evidence, now);
     }
 
     /// Counts a beginning if the failed check is not the continuation of an existing finding.
-    pub(super) fn count_beginning(&mut self, check: &Check, policy: &Policy, now: Now) {
+    pub(super) fn count_if_beginning(&mut self, check: &Check, policy: &HealthPolicy, now: Now) {
         if self.begins(check) {
-            self.begin(flap(check), policy, now);
+            self.count_beginning(flap(check), policy, now);
         }
     }
 
     /// Stores the finding of a failed check, and returns it.
-    pub(super) fn stand(&mut self, check: Check, evidence: String, now: Now) -> &mut Standing {
-        let standing = self.standing.entry(check).or_insert_with(|| Standing {
+    pub(super) fn stand(&mut self, check: Check, evidence: String, now: Now) -> &mut Finding {
+        let standing = self.standing.entry(check).or_insert_with(|| Finding {
             evidence: String::new(),
             since: now.wall,
-            began: Moment::new(now),
+            began: MonotonicMoment::new(now),
             passing: None,
             unread: None,
             mild: false,
@@ -91,9 +97,9 @@ impl Record {
     }
 
     /// Takes in a check that passed. Ends its finding if it passed often and long enough.
-    pub(super) fn pass(&mut self, check: &Check, policy: &Policy, now: Now) {
+    pub(super) fn record_pass(&mut self, check: &Check, policy: &HealthPolicy, now: Now) {
         if self.has_outlasted_grace(check, now) {
-            self.begin(flap(check), policy, now);
+            self.count_beginning(flap(check), policy, now);
         }
         let (passes, hold) = self.needs(check, policy, now);
         let Some(standing) = self.standing.get_mut(check) else {
@@ -101,10 +107,10 @@ impl Record {
         };
         standing.unread = None;
         let run = standing.passing.filter(|passing| passing.count > 0);
-        let mut passing = run.unwrap_or(Passing {
+        let mut passing = run.unwrap_or(PassStreak {
             count: 0,
             after: standing.began.ago(now),
-            first: Moment::new(now),
+            first: MonotonicMoment::new(now),
             since: now.wall,
         });
         passing.count = passing.count.saturating_add(1);
@@ -117,46 +123,52 @@ impl Record {
     }
 
     /// Takes in that the device is absent. Replaces every other finding of the tier *present*.
-    pub(super) fn lose(&mut self, check: Check, evidence: String, policy: &Policy, now: Now) {
+    pub(super) fn record_absence(
+        &mut self,
+        check: Check,
+        evidence: String,
+        policy: &HealthPolicy,
+        now: Now,
+    ) {
         self.unsaved |= !std::mem::replace(&mut self.away, true);
-        self.fail(check.clone(), evidence, policy, now);
+        self.record_failure(check.clone(), evidence, policy, now);
         self.standing
             .retain(|other, _| *other == check || other.tier() != Tier::Present);
     }
 
     /// Takes in that a probe looked and could not tell the state. Earlier findings stay.
-    pub(super) fn doubt(&mut self, evidence: String, policy: &Policy, now: Now) {
+    pub(super) fn doubt(&mut self, evidence: String, policy: &HealthPolicy, now: Now) {
         self.standing.remove(&Check::MonitorDown);
-        self.fail(Check::NotAnswering, evidence, policy, now);
+        self.record_failure(Check::NotAnswering, evidence, policy, now);
     }
 
     /// Takes in that the device is present and is read.
-    pub(super) fn recover(&mut self, policy: &Policy, now: Now) {
+    pub(super) fn recover(&mut self, policy: &HealthPolicy, now: Now) {
         if std::mem::take(&mut self.away) {
             self.unsaved = true;
-            self.reset(policy);
+            self.end_events_by_reset(policy);
             // A return from absence is a reset already. Without this, the first lower counter would
             // count as a second one, and would end events that came in between.
             self.since_reset = SinceReset::default();
         }
         for check in Check::ALL {
             if check.tier() == Tier::Present {
-                self.pass(&check, policy, now);
+                self.record_pass(&check, policy, now);
             }
         }
     }
 
     /// Counts a beginning. An older count is dropped if the last beginning is longer ago than
     /// `hold_down_memory`.
-    pub(super) fn begin(&mut self, flap: Flap, policy: &Policy, now: Now) {
-        let lately = |begun: &&Begun| {
+    pub(super) fn count_beginning(&mut self, flap: RecurrenceKey, policy: &HealthPolicy, now: Now) {
+        let lately = |begun: &&Recurrence| {
             let ago = now.wall.duration_since(begun.last);
             // A negative age comes from a wall clock that was set back; the beginning then counts
             // as recent.
             Duration::try_from(ago).unwrap_or_default() <= policy.health.hold_down_memory
         };
         let times = self.begun.get(&flap).filter(lately).map_or(0, |b| b.times);
-        let begun = Begun {
+        let begun = Recurrence {
             times: times.saturating_add(1),
             last: now.wall,
         };
@@ -177,13 +189,13 @@ impl Record {
     }
 
     /// Returns how often a fault began recently.
-    pub(super) fn times(&self, flap: &Flap) -> u32 {
+    pub(super) fn times(&self, flap: &RecurrenceKey) -> u32 {
         self.begun.get(flap).map_or(0, |begun| begun.times)
     }
 
     /// Returns the number of passes in a row that end a finding, and the least time they have to
     /// span.
-    pub(super) fn needs(&self, check: &Check, policy: &Policy, now: Now) -> (u32, Duration) {
+    pub(super) fn needs(&self, check: &Check, policy: &HealthPolicy, now: Now) -> (u32, Duration) {
         let doubled = |times| policy::doubled(policy, policy.health.hold_down, times);
         let times = self.times(&flap(check));
         match check {
@@ -199,7 +211,7 @@ impl Record {
     }
 
     /// True if the driver did not answer for so long that the device was out of service.
-    fn was_out(&self, policy: &Policy, now: Now) -> bool {
+    fn was_out(&self, policy: &HealthPolicy, now: Now) -> bool {
         let standing = self.standing.get(&Check::NotAnswering);
         standing.is_some_and(|standing| standing.lasted(now) >= policy.health.unanswered_grace)
     }
@@ -237,9 +249,9 @@ impl Record {
 
 /// Returns the key under which beginnings are counted. A device that is lost and one that is not
 /// listed are both absent, and count together.
-fn flap(check: &Check) -> Flap {
+fn flap(check: &Check) -> RecurrenceKey {
     match check {
-        Check::Gone => Flap::Check(Check::Lost),
-        other => Flap::Check(other.clone()),
+        Check::Gone => RecurrenceKey::Check(Check::Lost),
+        other => RecurrenceKey::Check(other.clone()),
     }
 }

@@ -8,13 +8,15 @@ mod since_reset;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::{CallFailure, CauseKind, Reading, State, StuckCall, Values, Verdict, sample::lost};
+use model::{
+    CallFailure, CauseKind, Reading, State, StuckCall, Values, Verdict, sample::lost_call,
+};
 
 use super::*;
 use config::EventAction as Action;
 use nvidia_rules::{VENDORS, xid};
 
-use crate::{Continuity, Saved};
+use crate::{Continuity, SavedDevice};
 
 const SAME: Continuity = Continuity {
     same_boot: true,
@@ -23,22 +25,22 @@ const SAME: Continuity = Continuity {
 
 /// A record with a policy and a clock.
 struct Bench {
-    record: Record,
-    policy: Policy,
+    record: DeviceRecord,
+    policy: HealthPolicy,
     second: u64,
 }
 
 impl Bench {
     fn new() -> Self {
         Self {
-            record: Record::default(),
-            policy: Policy {
+            record: DeviceRecord::default(),
+            policy: HealthPolicy {
                 health: config::Health {
                     deep_command: vec!["check".to_owned()],
                     ..config::Health::default()
                 },
                 vendors: VENDORS,
-                ..Policy::default()
+                ..HealthPolicy::default()
             },
             second: 0,
         }
@@ -53,17 +55,17 @@ impl Bench {
         self
     }
 
-    fn see(&mut self, sight: Sight<'_>) -> &mut Self {
-        self.record.see(sight, &self.policy, at(self.second));
+    fn see(&mut self, sight: Observation<'_>) -> &mut Self {
+        self.record.observe(sight, &self.policy, at(self.second));
         self
     }
 
     fn well(&mut self) -> &mut Self {
-        self.see(Sight::Seen(&[]))
+        self.see(Observation::Seen(&[]))
     }
 
     fn lose(&mut self) -> &mut Self {
-        self.see(Sight::Unreadable(&lost()))
+        self.see(Observation::Unreadable(&lost_call()))
     }
 
     /// Looks every ten seconds until the device is healthy. Returns the seconds that took.
@@ -80,7 +82,7 @@ impl Bench {
 
     /// Takes in an XID. Returns true if the device is out then.
     fn xid(&mut self, number: u64) -> bool {
-        let event = xid::code(number);
+        let event = xid::xid_code(number);
         self.record.happen(event, &self.policy, at(self.second));
         self.state() == State::Unhealthy
     }
@@ -92,7 +94,8 @@ impl Bench {
             unsupported: Vec::new(),
             failures: Vec::new(),
         };
-        self.record.read(&reading, &self.policy, at(self.second));
+        self.record
+            .record_reading(&reading, &self.policy, at(self.second));
         self
     }
 
@@ -114,10 +117,10 @@ impl Bench {
 
     /// Restarts the agent: saves and restores the record through JSON.
     fn restart(&mut self, continuity: Continuity) -> &mut Self {
-        let saved = self.record.save(self.now());
+        let saved = self.record.to_saved(self.now());
         let kept = serde_json::to_string(&saved).unwrap();
         let saved = serde_json::from_str(&kept).unwrap();
-        self.record = Record::restore(saved, continuity, &self.policy, self.now());
+        self.record = DeviceRecord::from_saved(saved, continuity, &self.policy, self.now());
         self
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use config::{MonitorLoss, Weight};
 use model::{Cause, CauseKind, State, Tier, Verdict};
 
-use super::{Flap, Record, standing::Standing};
-use crate::{Check, Now, Policy, policy};
+use super::{DeviceRecord, RecurrenceKey, standing::Finding};
+use crate::{Check, HealthPolicy, Now, policy};
 
-// === impl Record ===
+// === impl DeviceRecord ===
 
-impl Record {
+impl DeviceRecord {
     /// Returns the verdict at this moment.
-    pub fn verdict(&self, policy: &Policy, now: Now) -> Verdict {
+    pub fn verdict(&self, policy: &HealthPolicy, now: Now) -> Verdict {
         let mut verdict = Verdict::default();
         let mut add = |state: Option<State>, cause: Cause| match state {
             Some(state) => {
@@ -24,12 +24,12 @@ impl Record {
         for (state, cause) in self.in_hand(now) {
             add(state, cause);
         }
-        for (weight, cause) in self.told(policy, now) {
+        for (weight, cause) in self.event_causes(policy, now) {
             add((weight == Weight::Out).then_some(State::Unhealthy), cause);
         }
         for (check, standing) in &self.standing {
             if let Some(state) = weigh(check, standing, policy, now) {
-                add(state, self.cause(check, standing, policy, now));
+                add(state, self.describe_finding(check, standing, policy, now));
             }
         }
         if let Some(cause) = self.withheld(policy, now) {
@@ -40,14 +40,14 @@ impl Record {
 
     /// Returns the time for which the device is still withheld because of a foreign process. `None`
     /// if it is not withheld.
-    pub(super) fn residue_left(&self, policy: &Policy, now: Now) -> Option<Duration> {
+    pub(super) fn residue_left(&self, policy: &HealthPolicy, now: Now) -> Option<Duration> {
         let found = self.residue.as_ref()?.found;
         let left = self.residue_hold(policy).checked_sub(found.ago(now))?;
         (!left.is_zero()).then_some(left)
     }
 
-    fn residue_hold(&self, policy: &Policy) -> Duration {
-        let times = self.times(&Flap::Residue);
+    fn residue_hold(&self, policy: &HealthPolicy) -> Duration {
+        let times = self.times(&RecurrenceKey::Residue);
         policy::doubled(policy, policy.health.residue_hold, times)
     }
 
@@ -102,7 +102,7 @@ impl Record {
     }
 
     /// Returns the cause of a device that is withheld because of a foreign process.
-    fn withheld(&self, policy: &Policy, now: Now) -> Option<Cause> {
+    fn withheld(&self, policy: &HealthPolicy, now: Now) -> Option<Cause> {
         let residue = self.residue.as_ref()?;
         self.residue_left(policy, now)?;
         let seconds = self.residue_hold(policy).as_secs_f64();
@@ -115,7 +115,13 @@ impl Record {
     }
 
     /// Describes a finding as a cause, with its hold-down.
-    fn cause(&self, check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Cause {
+    fn describe_finding(
+        &self,
+        check: &Check,
+        standing: &Finding,
+        policy: &HealthPolicy,
+        now: Now,
+    ) -> Cause {
         let mut evidence = standing.evidence.clone();
         if let Some(unread) = standing.unread {
             evidence.push_str(&format!(" (not read any more since {unread:.0})"));
@@ -140,7 +146,7 @@ impl Record {
             ends_when.push_str(&format!("; it has been well since {:.0}", passing.since));
         }
         Cause {
-            kind: check.kind(),
+            kind: check.cause_kind(),
             evidence,
             since: standing.since,
             ends_when,
@@ -150,7 +156,12 @@ impl Record {
 
 /// Returns the effect of a finding now: `None` for none yet, `Some(None)` for a warning, or a
 /// state.
-fn weigh(check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Option<Option<State>> {
+fn weigh(
+    check: &Check,
+    standing: &Finding,
+    policy: &HealthPolicy,
+    now: Now,
+) -> Option<Option<State>> {
     let lasted = standing.began.ago(now);
     match check {
         // A monitor that is down says nothing about the device. Taking devices out for it would
@@ -167,7 +178,7 @@ fn weigh(check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Optio
             Some(Some(State::Unknown))
         }
         _ if policy::is_off(policy, check.tier()) || standing.is_in_grace(now) => None,
-        _ => match policy::weight(policy, check) {
+        _ => match policy::check_weight(policy, check) {
             Weight::Out if !standing.mild => Some(Some(State::Unhealthy)),
             Weight::Out | Weight::Warn => Some(None),
             Weight::Off => None,

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use model::DeviceId;
 
-use super::{Saved, SavedBegun, SavedFile};
-use crate::{Check, Now, Policy};
+use super::{SavedDevice, SavedHealth, SavedRecurrence};
+use crate::{Check, HealthPolicy, Now};
 
 /// Limit of devices that are saved.
 const MOST: usize = 256;
@@ -15,55 +15,60 @@ const ABSENCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Drops what is not worth saving: expired counts of recurrences; devices about which nothing is
 /// saved; devices that have been absent for 30 days and are not cordoned; and the longest absent of
 /// more than 256 devices, cordoned ones last.
-pub fn prune(devices: &mut BTreeMap<DeviceId, Saved>, policy: &Policy, now: Now) {
+pub fn prune_devices(
+    devices: &mut BTreeMap<DeviceId, SavedDevice>,
+    policy: &HealthPolicy,
+    now: Now,
+) {
     devices.retain(|_, saved| {
-        saved.forget(policy.health.hold_down_memory, now);
-        let away = saved.seen.and_then(|seen| since(seen, now));
+        saved.drop_old_recurrences(policy.health.hold_down_memory, now);
+        let away = saved.seen.and_then(|seen| age_of(seen, now));
         let long = saved.cordon.is_none() && away.is_some_and(|away| away > ABSENCE);
         !saved.is_blank() && !long
     });
-    leave(devices, MOST);
+    keep_at_most(devices, MOST);
 }
 
-// === impl SavedFile ===
+// === impl SavedHealth ===
 
-impl SavedFile {
+impl SavedHealth {
     /// Drops the least valuable half: of the history the older changes; without a history the
     /// devices that were absent longest, cordoned ones last. Returns false if there is nothing to
     /// drop.
     pub fn shrink(&mut self) -> bool {
         let (changes, devices) = (self.history.len(), self.devices.len());
         match changes {
-            0 => leave(&mut self.devices, devices / 2),
+            0 => keep_at_most(&mut self.devices, devices / 2),
             _ => drop(self.history.drain(..changes.div_ceil(2))),
         }
         changes + devices > 0
     }
 }
 
-// === impl Saved ===
+// === impl SavedDevice ===
 
-impl Saved {
+impl SavedDevice {
     /// Drops the counts of recurrences that would not count any more if the fault began again now.
     /// Counts of faults that last are kept.
-    fn forget(&mut self, memory: Duration, now: Now) {
+    fn drop_old_recurrences(&mut self, memory: Duration, now: Now) {
         let stands = |what: &str| match what {
-            SavedBegun::RESIDUE => self.residue.is_some(),
+            SavedRecurrence::RESIDUE => self.residue.is_some(),
             what => self.standing.iter().any(|standing| {
                 // Both absences count under one name.
-                let gone = standing.check == Check::Gone.name();
-                standing.check == what || gone && what == Check::Lost.name()
+                let gone = standing.check == Check::Gone.saved_name();
+                standing.check == what || gone && what == Check::Lost.saved_name()
             }),
         };
-        let lately = |begun: &SavedBegun| since(begun.last, now).is_none_or(|ago| ago <= memory);
+        let lately =
+            |begun: &SavedRecurrence| age_of(begun.last, now).is_none_or(|ago| ago <= memory);
         self.begun
             .retain(|begun| lately(begun) || stands(&begun.what));
     }
 }
 
 /// Reduces the devices to at most `most`.
-fn leave(devices: &mut BTreeMap<DeviceId, Saved>, most: usize) {
-    let worth = |saved: &Saved| (saved.cordon.is_some(), saved.seen);
+fn keep_at_most(devices: &mut BTreeMap<DeviceId, SavedDevice>, most: usize) {
+    let worth = |saved: &SavedDevice| (saved.cordon.is_some(), saved.seen);
     let mut all: Vec<_> = devices.iter().map(|(id, s)| (worth(s), id)).collect();
     all.sort_unstable();
     let surplus = all.len().saturating_sub(most);
@@ -78,6 +83,6 @@ fn leave(devices: &mut BTreeMap<DeviceId, Saved>, most: usize) {
 }
 
 /// Returns the age of a time; `None` if it is in the future, because the clock was set back.
-fn since(then: jiff::Timestamp, now: Now) -> Option<Duration> {
+fn age_of(then: jiff::Timestamp, now: Now) -> Option<Duration> {
     Duration::try_from(now.wall.duration_since(then)).ok()
 }

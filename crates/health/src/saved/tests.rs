@@ -6,7 +6,7 @@ use nvidia_rules::{VENDORS, xid};
 use rstest::rstest;
 
 use super::*;
-use crate::{Now, Policy, Record};
+use crate::{DeviceRecord, HealthPolicy, Now};
 
 fn at(seconds: u64) -> Now {
     let uptime = Duration::from_secs(seconds);
@@ -17,10 +17,10 @@ fn at(seconds: u64) -> Now {
 }
 
 /// Default policy, with NVIDIA's events.
-fn policy() -> Policy {
-    Policy {
+fn policy() -> HealthPolicy {
+    HealthPolicy {
         vendors: VENDORS,
-        ..Policy::default()
+        ..HealthPolicy::default()
     }
 }
 
@@ -28,27 +28,27 @@ fn now() -> Now {
     at(0)
 }
 
-fn file() -> SavedFile {
-    let mut record = Record::default();
-    record.happen(xid::code(48), &policy(), now());
-    SavedFile {
+fn file() -> SavedHealth {
+    let mut record = DeviceRecord::default();
+    record.happen(xid::xid_code(48), &policy(), now());
+    SavedHealth {
         boot_id: "boot-1".to_owned(),
         drivers: [("nvidia".to_owned(), "load-1".to_owned())].into(),
-        devices: [("GPU-0".into(), record.save(now()))].into(),
-        ..SavedFile::default()
+        devices: [("GPU-0".into(), record.to_saved(now()))].into(),
+        ..SavedHealth::default()
     }
 }
 
 #[test]
 fn a_file_is_read_as_it_was_written() {
     let text = serde_json::to_string(&file()).unwrap();
-    assert_eq!(serde_json::from_str::<SavedFile>(&text).unwrap(), file());
+    assert_eq!(serde_json::from_str::<SavedHealth>(&text).unwrap(), file());
 }
 
 #[test]
 fn an_empty_object_is_a_file_without_devices() {
-    let empty: SavedFile = serde_json::from_str("{}").unwrap();
-    assert_eq!(empty, SavedFile::default());
+    let empty: SavedHealth = serde_json::from_str("{}").unwrap();
+    assert_eq!(empty, SavedHealth::default());
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_file_of_a_newer_version_is_read_as_far_as_it_is_understood() {
             {"at": "2026-01-01T00:00:00Z", "device": "GPU-0", "from": "Healthy", "to": "Unknown"}
         ]
     }"#;
-    let file: SavedFile = serde_json::from_str(text).unwrap();
+    let file: SavedHealth = serde_json::from_str(text).unwrap();
     assert_eq!(file.history.len(), 1);
     let kept: Vec<&str> = file.devices.keys().map(DeviceId::as_str).collect();
     assert_eq!(kept, ["GPU-0"]);
@@ -87,7 +87,7 @@ fn changes_that_were_kept_with_an_older_name_are_still_read(
             "to": "Unhealthy", "ended": [], "began": [{{"kind": "{name}", "evidence": "x",
             "since": "2026-01-01T00:00:00Z", "ends_when": "y"}}]}}]}}"#
     );
-    let file: SavedFile = serde_json::from_str(&text).unwrap();
+    let file: SavedHealth = serde_json::from_str(&text).unwrap();
     assert_eq!(file.history[0].began[0].kind, kind);
 }
 

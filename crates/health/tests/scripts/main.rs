@@ -9,7 +9,7 @@ mod subject;
 use std::{collections::BTreeMap, time::Duration};
 
 use config::{MonitorLoss, Weight};
-use health::{Continuity, Policy, Record};
+use health::{Continuity, DeviceRecord, HealthPolicy};
 use model::{Cause, CauseKind, EventCode, Verdict};
 
 use self::{
@@ -27,7 +27,7 @@ const REGRESSIONS: [u64; 0] = [];
 #[test]
 fn a_thousand_scripts_publish_what_the_model_says() {
     for seed in (0..SCRIPTS).chain(REGRESSIONS) {
-        if let Err(difference) = run::<Record>(seed) {
+        if let Err(difference) = run::<DeviceRecord>(seed) {
             panic!("{difference}");
         }
     }
@@ -41,7 +41,7 @@ fn the_scripts_meet_every_state_every_kind_of_cause_and_every_condition() {
     };
     let mut met = BTreeMap::new();
     for seed in 0..SCRIPTS / 4 {
-        let mut play = Play::<Record>::new(seed);
+        let mut play = Play::<DeviceRecord>::new(seed);
         for step in script::write(seed) {
             play.take(&step);
             for (record, _) in play.devices.values() {
@@ -60,7 +60,7 @@ fn the_scripts_meet_every_state_every_kind_of_cause_and_every_condition() {
 
 /// A script, played to a subject and to the model.
 struct Play<S> {
-    policy: Policy,
+    policy: HealthPolicy,
     rules: Rules,
     /// Wall clock, total run time of all agents, and the run time at which this agent started; all
     /// in seconds.
@@ -127,11 +127,11 @@ impl<S: Subject> Play<S> {
                 subject.see(view, device == Device::Card, policy, now);
             }),
             Step::Reload => self.each(None, What::Reload, |subject, policy, _| {
-                subject.record().reloaded(policy);
+                subject.record().record_driver_reload(policy);
             }),
             Step::Xid(device, xid) => {
                 self.each(Some(device), What::Xid(xid), |subject, policy, _| {
-                    subject.happen(nvidia_rules::xid::code(xid), policy, now);
+                    subject.happen(nvidia_rules::xid::xid_code(xid), policy, now);
                 });
             }
             Step::Ecc(device) => self.each(Some(device), What::Ecc, |subject, policy, _| {
@@ -141,22 +141,22 @@ impl<S: Subject> Play<S> {
                 s.read(&read, policy, now);
             }),
             Step::Cordon(device) => self.one(device, What::Cordon, |s, _| {
-                s.record().cordon("why not", now);
+                s.record().add_cordon("why not", now);
             }),
             Step::Uncordon(device) => {
-                self.one(device, What::Uncordon, |s, _| s.record().uncordon());
+                self.one(device, What::Uncordon, |s, _| s.record().end_cordon());
             }
             Step::Release(device, seconds) => {
                 let end = until(seconds);
                 self.one(device, What::Release(end), |s, _| {
-                    s.record().release(moment(end, 0).wall, now);
+                    s.record().release_to_operator(moment(end, 0).wall, now);
                 });
             }
-            Step::Resume(device) => self.one(device, What::Resume, |s, _| s.record().resume()),
+            Step::Resume(device) => self.one(device, What::Resume, |s, _| s.record().end_release()),
             Step::Residue(device) => self.one(device, What::Residue, |s, policy| {
                 s.record().residue("process 7", policy, now);
             }),
-            Step::Clean(device) => self.one(device, What::Clean, |s, _| s.record().clean()),
+            Step::Clean(device) => self.one(device, What::Clean, |s, _| s.record().clear_residue()),
             Step::Count(counts) => self.each(None, What::Count(counts), |subject, policy, _| {
                 subject.count(counts, policy);
             }),
@@ -165,7 +165,12 @@ impl<S: Subject> Play<S> {
 
     /// Applies an event of the card to all its instances, too, and an event of an instance only to
     /// that.
-    fn each(&mut self, to: Option<Device>, what: What, tell: impl Fn(&mut S, &Policy, Device)) {
+    fn each(
+        &mut self,
+        to: Option<Device>,
+        what: What,
+        tell: impl Fn(&mut S, &HealthPolicy, Device),
+    ) {
         for (device, (subject, oracle)) in &mut self.devices {
             if to.is_none_or(|to| to == Device::Card || to == *device) {
                 tell(subject, &self.policy, *device);
@@ -174,7 +179,7 @@ impl<S: Subject> Play<S> {
         }
     }
 
-    fn one(&mut self, device: Device, what: What, tell: impl Fn(&mut S, &Policy)) {
+    fn one(&mut self, device: Device, what: What, tell: impl Fn(&mut S, &HealthPolicy)) {
         if let Some((subject, oracle)) = self.devices.get_mut(&device) {
             tell(subject, &self.policy);
             oracle.note(self.wall, self.run, what);
@@ -231,14 +236,14 @@ fn publish(verdict: &Verdict) -> Published {
 }
 
 /// Returns the policy of a script, and the same as rules for the model.
-fn laws(seed: u64) -> (Policy, Rules) {
-    let mut policy = Policy {
+fn laws(seed: u64) -> (HealthPolicy, Rules) {
+    let mut policy = HealthPolicy {
         health: config::Health {
             deep_command: vec!["check".to_owned()],
             ..config::Health::default()
         },
         vendors: nvidia_rules::VENDORS,
-        ..Policy::default()
+        ..HealthPolicy::default()
     };
     let mut rules = Rules {
         unanswered: 30,

@@ -1,6 +1,6 @@
 //! Bugs planted on purpose. The scripts have to catch each of them, or the scripts prove nothing.
 
-use health::{Continuity, Now, Policy, Record, Saved};
+use health::{Continuity, DeviceRecord, HealthPolicy, Now, SavedDevice};
 use model::{ConditionState, EventCode, Verdict};
 
 use crate::{
@@ -14,14 +14,14 @@ macro_rules! planted {
     ($(#[$doc:meta])* $name:ident { $($method:item)* }) => {
         $(#[$doc])*
         #[derive(Default)]
-        struct $name(Record);
+        struct $name(DeviceRecord);
 
         impl Planted for $name {
-            fn inner(&mut self) -> &mut Record {
+            fn inner(&mut self) -> &mut DeviceRecord {
                 &mut self.0
             }
 
-            fn inner_ref(&self) -> &Record {
+            fn inner_ref(&self) -> &DeviceRecord {
                 &self.0
             }
 
@@ -32,22 +32,22 @@ macro_rules! planted {
 
 /// Methods in which a bug can be planted.
 trait Planted: Default {
-    fn inner(&mut self) -> &mut Record;
-    fn inner_ref(&self) -> &Record;
+    fn inner(&mut self) -> &mut DeviceRecord;
+    fn inner_ref(&self) -> &DeviceRecord;
 
-    fn policy(policy: &Policy) -> Policy {
+    fn policy(policy: &HealthPolicy) -> HealthPolicy {
         policy.clone()
     }
 
-    fn look(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+    fn look(&mut self, view: View, is_card: bool, policy: &HealthPolicy, now: Now) {
         Subject::see(self.inner(), view, is_card, policy, now);
     }
 
-    fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+    fn read(&mut self, read: &Read, policy: &HealthPolicy, now: Now) {
         Subject::read(self.inner(), read, policy, now);
     }
 
-    fn count(&mut self, counts: Counts, policy: &Policy) {
+    fn count(&mut self, counts: Counts, policy: &HealthPolicy) {
         Subject::count(self.inner(), counts, policy);
     }
 
@@ -57,34 +57,34 @@ trait Planted: Default {
 }
 
 impl<P: Planted> Subject for P {
-    fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+    fn see(&mut self, view: View, is_card: bool, policy: &HealthPolicy, now: Now) {
         self.look(view, is_card, &Self::policy(policy), now);
     }
 
-    fn happen(&mut self, event: EventCode, policy: &Policy, now: Now) {
+    fn happen(&mut self, event: EventCode, policy: &HealthPolicy, now: Now) {
         Subject::happen(self.inner(), event, &Self::policy(policy), now);
     }
 
-    fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+    fn read(&mut self, read: &Read, policy: &HealthPolicy, now: Now) {
         Planted::read(self, read, &Self::policy(policy), now);
     }
 
-    fn count(&mut self, counts: Counts, policy: &Policy) {
+    fn count(&mut self, counts: Counts, policy: &HealthPolicy) {
         Planted::count(self, counts, &Self::policy(policy));
     }
 
-    fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now) {
-        let saved = serde_json::to_value(self.inner().save(stop)).expect("a record is JSON");
+    fn restart(&mut self, same: Continuity, policy: &HealthPolicy, stop: Now, start: Now) {
+        let saved = serde_json::to_value(self.inner().to_saved(stop)).expect("a record is JSON");
         let (same, saved) = Self::kept(same, saved);
-        let saved: Saved = serde_json::from_value(saved).expect("what was kept is read");
-        *self.inner() = Record::restore(saved, same, &Self::policy(policy), start);
+        let saved: SavedDevice = serde_json::from_value(saved).expect("what was kept is read");
+        *self.inner() = DeviceRecord::from_saved(saved, same, &Self::policy(policy), start);
     }
 
-    fn verdict(&self, policy: &Policy, now: Now) -> Verdict {
+    fn verdict(&self, policy: &HealthPolicy, now: Now) -> Verdict {
         self.inner_ref().verdict(&Self::policy(policy), now)
     }
 
-    fn record(&mut self) -> &mut Record {
+    fn record(&mut self) -> &mut DeviceRecord {
         self.inner()
     }
 }
@@ -118,7 +118,7 @@ fn standing_of_without(
 planted! {
     /// A device is healthy with the first look that finds it.
     NoHoldDown {
-        fn policy(policy: &Policy) -> Policy {
+        fn policy(policy: &HealthPolicy) -> HealthPolicy {
             let mut policy = policy.clone();
             policy.health.passes = 1;
             policy.health.hold_down = std::time::Duration::ZERO;
@@ -130,7 +130,7 @@ planted! {
 planted! {
     /// The hold-down does not grow with recurrences.
     NoDoubling {
-        fn policy(policy: &Policy) -> Policy {
+        fn policy(policy: &HealthPolicy) -> HealthPolicy {
             let mut policy = policy.clone();
             policy.health.hold_down_limit = policy.health.hold_down;
             policy
@@ -141,10 +141,10 @@ planted! {
 planted! {
     /// A driver that was absent for a moment counts as a reset.
     NoDriverResets {
-        fn look(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+        fn look(&mut self, view: View, is_card: bool, policy: &HealthPolicy, now: Now) {
             Subject::see(&mut self.0, view, is_card, policy, now);
             if view == View::NoDriver {
-                self.0.reloaded(policy);
+                self.0.record_driver_reload(policy);
             }
         }
     }
@@ -189,7 +189,7 @@ planted! {
 planted! {
     /// A probe that does not run counts as a look that found the device well.
     BlindIsWell {
-        fn look(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+        fn look(&mut self, view: View, is_card: bool, policy: &HealthPolicy, now: Now) {
             let view = if view == View::Unwatched { View::Well } else { view };
             Subject::see(&mut self.0, view, is_card, policy, now);
         }
@@ -199,7 +199,7 @@ planted! {
 planted! {
     /// A value that was not read counts as good.
     UnreadIsWell {
-        fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+        fn read(&mut self, read: &Read, policy: &HealthPolicy, now: Now) {
             let read = match read {
                 Read::Ecc(None) => Read::Ecc(Some(0)),
                 Read::RepairPending(None) => Read::RepairPending(Some(false)),
@@ -215,7 +215,7 @@ planted! {
 planted! {
     /// A condition that is a warning takes the device out.
     WarningIsCritical {
-        fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+        fn read(&mut self, read: &Read, policy: &HealthPolicy, now: Now) {
             let read = match read {
                 Read::Condition(named, ConditionState::Warning) => {
                     Read::Condition(*named, ConditionState::Critical)
@@ -230,7 +230,7 @@ planted! {
 planted! {
     /// A condition that was not read counts as ok.
     UnknownIsOk {
-        fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+        fn read(&mut self, read: &Read, policy: &HealthPolicy, now: Now) {
             let read = match read {
                 Read::Condition(named, ConditionState::Unknown) => {
                     Read::Condition(*named, ConditionState::Ok)
@@ -282,7 +282,7 @@ planted! {
 planted! {
     /// A reset between two looks is not seen.
     ResetUnseen {
-        fn count(&mut self, _: Counts, _: &Policy) {}
+        fn count(&mut self, _: Counts, _: &HealthPolicy) {}
     }
 }
 
@@ -298,7 +298,7 @@ planted! {
 planted! {
     /// Memory errors that were cleared count as a reset.
     ClearedIsReset {
-        fn count(&mut self, counts: Counts, policy: &Policy) {
+        fn count(&mut self, counts: Counts, policy: &HealthPolicy) {
             let counts = Counts { energy: None, replays: None, ..counts };
             Subject::count(&mut self.0, counts, policy);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use health::{Continuity, Now, Policy, Record, Sight};
+use health::{Continuity, DeviceRecord, HealthPolicy, Now, Observation};
 use jiff::Timestamp;
 use model::{
     CallFailure, Condition, ConditionState, Deep, EventCode, Performing, Reading, SinceReset,
@@ -13,19 +13,19 @@ use crate::script::{Counts, Fabric, Named, Read, View};
 
 /// Health of one device.
 pub(crate) trait Subject: Default {
-    fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now);
-    fn happen(&mut self, event: EventCode, policy: &Policy, now: Now);
-    fn read(&mut self, read: &Read, policy: &Policy, now: Now);
-    fn count(&mut self, counts: Counts, policy: &Policy);
+    fn see(&mut self, view: View, is_card: bool, policy: &HealthPolicy, now: Now);
+    fn happen(&mut self, event: EventCode, policy: &HealthPolicy, now: Now);
+    fn read(&mut self, read: &Read, policy: &HealthPolicy, now: Now);
+    fn count(&mut self, counts: Counts, policy: &HealthPolicy);
     /// Stops the agent at one moment and starts it at another.
-    fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now);
-    fn verdict(&self, policy: &Policy, now: Now) -> Verdict;
+    fn restart(&mut self, same: Continuity, policy: &HealthPolicy, stop: Now, start: Now);
+    fn verdict(&self, policy: &HealthPolicy, now: Now) -> Verdict;
     /// Gives access to methods in which no bug is planted.
-    fn record(&mut self) -> &mut Record;
+    fn record(&mut self) -> &mut DeviceRecord;
 }
 
-impl Subject for Record {
-    fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+impl Subject for DeviceRecord {
+    fn see(&mut self, view: View, is_card: bool, policy: &HealthPolicy, now: Now) {
         let (lost, soft) = (failure(true), failure(false));
         let call = StuckCall {
             call: "nvmlDeviceGetHandleByIndex_v2".to_owned(),
@@ -34,49 +34,49 @@ impl Subject for Record {
             work: Work::Survey,
         };
         let sight = match view {
-            View::Well => Sight::Seen(&[]),
-            View::Untold if is_card => Sight::Seen(std::slice::from_ref(&soft)),
-            View::Untold => Sight::Untold(&soft),
-            View::Lost => Sight::Unreadable(&lost),
-            View::Fatal => Sight::Seen(std::slice::from_ref(&lost)),
-            View::Missing => Sight::Missing("not listed"),
-            View::Stuck => Sight::Stuck(&call),
-            View::Failed => Sight::Failed("nvmlInit_v2: UNKNOWN"),
-            View::NoDriver => Sight::NoDriver("no library"),
-            View::Unwatched => Sight::Unwatched("the probe exited"),
+            View::Well => Observation::Seen(&[]),
+            View::Untold if is_card => Observation::Seen(std::slice::from_ref(&soft)),
+            View::Untold => Observation::Unreported(&soft),
+            View::Lost => Observation::Unreadable(&lost),
+            View::Fatal => Observation::Seen(std::slice::from_ref(&lost)),
+            View::Missing => Observation::Missing("not listed"),
+            View::Stuck => Observation::Stuck(&call),
+            View::Failed => Observation::DriverFailed("nvmlInit_v2: UNKNOWN"),
+            View::NoDriver => Observation::NoDriver("no library"),
+            View::Unwatched => Observation::Unmonitored("the probe exited"),
         };
-        Self::see(self, sight, policy, now);
+        Self::observe(self, sight, policy, now);
     }
 
-    fn happen(&mut self, event: EventCode, policy: &Policy, now: Now) {
+    fn happen(&mut self, event: EventCode, policy: &HealthPolicy, now: Now) {
         Self::happen(self, event, policy, now);
     }
 
-    fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
-        Self::read(self, &reading(read), policy, now);
+    fn read(&mut self, read: &Read, policy: &HealthPolicy, now: Now) {
+        Self::record_reading(self, &reading(read), policy, now);
     }
 
-    fn count(&mut self, counts: Counts, policy: &Policy) {
+    fn count(&mut self, counts: Counts, policy: &HealthPolicy) {
         let counts = SinceReset {
             energy_millijoules: counts.energy.map(|joules| joules * 1000),
             pcie_replays: counts.replays,
             ecc_errors: counts.ecc,
             ..SinceReset::default()
         };
-        Self::count(self, &counts, policy);
+        Self::record_counters(self, &counts, policy);
     }
 
-    fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now) {
-        let text = serde_json::to_string(&self.save(stop)).expect("a record is JSON");
+    fn restart(&mut self, same: Continuity, policy: &HealthPolicy, stop: Now, start: Now) {
+        let text = serde_json::to_string(&self.to_saved(stop)).expect("a record is JSON");
         let saved = serde_json::from_str(&text).expect("what was kept is read");
-        *self = Self::restore(saved, same, policy, start);
+        *self = Self::from_saved(saved, same, policy, start);
     }
 
-    fn verdict(&self, policy: &Policy, now: Now) -> Verdict {
+    fn verdict(&self, policy: &HealthPolicy, now: Now) -> Verdict {
         Self::verdict(self, policy, now)
     }
 
-    fn record(&mut self) -> &mut Record {
+    fn record(&mut self) -> &mut DeviceRecord {
         self
     }
 }

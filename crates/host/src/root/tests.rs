@@ -19,7 +19,7 @@ type Lookup = fn(&OwnedFd, &Path, LastLink) -> Result<OwnedFd, Errno>;
 /// A root, and a folder beside it that no lookup may reach.
 struct Tree {
     _folder: tempfile::TempDir,
-    root: Root,
+    root: HostRoot,
     outside: PathBuf,
 }
 
@@ -39,17 +39,17 @@ impl Tree {
         }
         Self {
             _folder: folder,
-            root: Root::new(root),
+            root: HostRoot::new(root),
             outside,
         }
     }
 
     /// Resolves a path by the given lookup.
     fn resolve(&self, lookup: Lookup, path: &str) -> Result<String, Errno> {
-        let root = self.root.open().unwrap();
+        let root = self.root.open_root().unwrap();
         let path: PathBuf = Path::new("/").join(path).components().collect();
         let found = name_of(&lookup(&root, &path, LastLink::Follow)?).unwrap();
-        let inside = found.strip_prefix(self.root.folder());
+        let inside = found.strip_prefix(self.root.root_folder());
         Ok(format!("/{}", inside.expect("it leads out").display()))
     }
 }
@@ -98,7 +98,7 @@ fn links_stay_inside(
     ]);
     let found = tree.resolve(lookup, path);
     assert_eq!(found.as_deref().map_err(|errno| *errno), expected);
-    match (tree.root.resolve(path), expected) {
+    match (tree.root.resolve_path(path), expected) {
         (Ok(found), expected) => assert_eq!(found.to_str(), expected.ok()),
         (Err(error), expected) => assert_eq!(
             error.raw_os_error(),
@@ -116,7 +116,7 @@ fn a_path_of_too_many_links_ends(#[values(find_by_kernel, walk)] lookup: Lookup)
         } else {
             format!("l{}", n - 1)
         };
-        symlink(target, tree.root.path(format!("l{n}"))).unwrap();
+        symlink(target, tree.root.join_path(format!("l{n}"))).unwrap();
     }
     assert_eq!(tree.resolve(lookup, "/l39").unwrap(), "/usr/lib/file");
     assert_eq!(tree.resolve(lookup, "/l40"), Err(Errno::LOOP));
@@ -130,12 +130,12 @@ fn a_swap_on_the_way_leads_nowhere_else(#[values(find_by_kernel, walk)] lookup: 
         ("absolute", "{outside}"),
         ("deep", "usr/lib/../lib/../../spot/file"),
     ]);
-    let at = |name: &str| tree.root.path(name);
+    let at = |name: &str| tree.root.join_path(name);
     fs_err::create_dir(at("spot")).unwrap();
     fs_err::write(at("spot/file"), "inside").unwrap();
     let stop = AtomicBool::new(false);
     let open = |path: &str| -> Result<String, Errno> {
-        let root = tree.root.open().unwrap();
+        let root = tree.root.open_root().unwrap();
         let found = lookup(&root, Path::new(path), LastLink::Follow)?;
         Ok(fs_err::read_to_string(own_descriptor(&found)).unwrap())
     };
@@ -174,10 +174,10 @@ fn a_swap_on_the_way_leads_nowhere_else(#[values(find_by_kernel, walk)] lookup: 
 #[rstest]
 fn a_link_can_be_kept(#[values(find_by_kernel, walk)] lookup: Lookup) {
     let tree = Tree::new(&[("lib", "/usr/lib"), ("etc/link", "../nothing")]);
-    let root = tree.root.open().unwrap();
+    let root = tree.root.open_root().unwrap();
     let link = |path: &str| {
         let found = lookup(&root, Path::new(path), LastLink::Keep)?;
-        walk::target(&found)
+        walk::read_target(&found)
     };
     assert_eq!(link("/lib").unwrap(), "/usr/lib");
     assert_eq!(link("/etc/link").unwrap(), "../nothing");
@@ -196,12 +196,15 @@ fn files_are_read_through_links_and_nothing_else_is_opened() {
         ("out", "{outside}/file"),
     ]);
     let root = &tree.root;
-    assert_eq!(root.text("/lib/file").as_deref(), Some("inside"));
-    assert!(root.has("/lib/file") && root.has("/lib"));
+    assert_eq!(root.read_trimmed("/lib/file").as_deref(), Some("inside"));
+    assert!(root.has_path("/lib/file") && root.has_path("/lib"));
     for path in ["/zero", "/out", "/nothing"] {
-        assert!(!root.has(path) && root.text(path).is_none(), "{path}");
+        assert!(
+            !root.has_path(path) && root.read_trimmed(path).is_none(),
+            "{path}"
+        );
     }
-    let fifo = root.path("fifo");
+    let fifo = root.join_path("fifo");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
     for path in ["/fifo", "/usr"] {
         let refused = root.open_file(path).unwrap_err();
@@ -209,14 +212,17 @@ fn files_are_read_through_links_and_nothing_else_is_opened() {
             matches!(refused, small::Error::NotAFile),
             "{path}: {refused}"
         );
-        assert!(root.has(path) && root.text(path).is_none(), "{path}");
+        assert!(
+            root.has_path(path) && root.read_trimmed(path).is_none(),
+            "{path}"
+        );
     }
-    let host = Root::default();
+    let host = HostRoot::default();
     let refused = host.open_file("/dev/zero").unwrap_err();
     assert!(matches!(refused, small::Error::NotAFile), "{refused}");
-    let large = fs_err::File::create(root.path("large")).unwrap();
+    let large = fs_err::File::create(root.join_path("large")).unwrap();
     large.set_len(TEXT_LIMIT + 1).unwrap();
-    assert_eq!(root.text("/large"), None);
+    assert_eq!(root.read_trimmed("/large"), None);
 }
 
 #[test]
@@ -237,28 +243,34 @@ fn a_folder_is_listed_through_links() {
 fn a_root_may_come_later_and_be_reached_through_links() {
     let folder = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("real"), folder.path().join("link"));
-    let root = Root::new(&link);
-    assert!(!root.has("/"));
+    let root = HostRoot::new(&link);
+    assert!(!root.has_path("/"));
     fs_err::create_dir_all(real.join("sys")).unwrap();
     symlink(&real, &link).unwrap();
-    assert_eq!(root.resolve("/sys/../sys").unwrap(), Path::new("/sys"));
-    assert_eq!(root.path("/sys"), link.join("sys"));
+    assert_eq!(root.resolve_path("/sys/../sys").unwrap(), Path::new("/sys"));
+    assert_eq!(root.join_path("/sys"), link.join("sys"));
 }
 
 #[test]
 fn stays_below_its_folder() {
-    let root = Root::new("/host");
-    assert_eq!(root.path("/dev/nvidia0"), Path::new("/host/dev/nvidia0"));
-    assert_eq!(root.path("dev/nvidia0"), Path::new("/host/dev/nvidia0"));
+    let root = HostRoot::new("/host");
+    assert_eq!(
+        root.join_path("/dev/nvidia0"),
+        Path::new("/host/dev/nvidia0")
+    );
+    assert_eq!(
+        root.join_path("dev/nvidia0"),
+        Path::new("/host/dev/nvidia0")
+    );
 }
 
 #[test]
 fn an_absent_file_has_no_text() {
     let folder = tempfile::tempdir().unwrap();
-    let root = Root::new(folder.path());
-    assert_eq!(root.text("/sys/nothing"), None);
+    let root = HostRoot::new(folder.path());
+    assert_eq!(root.read_trimmed("/sys/nothing"), None);
     fs_err::write(folder.path().join("numa_node"), "3\n").unwrap();
-    assert_eq!(root.text("/numa_node").as_deref(), Some("3"));
+    assert_eq!(root.read_trimmed("/numa_node").as_deref(), Some("3"));
 }
 
 const PARTS: [&str; 7] = ["a", "b", "c", "..", ".", "", "file"];
@@ -280,11 +292,11 @@ proptest! {
         let tree = Tree::new(&[]);
         for (path, target, kind) in things {
             // Entries that cannot be made are skipped.
-            let Ok(folder) = tree.root.resolve(Path::new(&path).parent().unwrap_or(Path::new(""))) else {
+            let Ok(folder) = tree.root.resolve_path(Path::new(&path).parent().unwrap_or(Path::new(""))) else {
                 continue;
             };
             let Some(name) = Path::new(&path).file_name() else { continue };
-            let place = tree.root.path(folder).join(name);
+            let place = tree.root.join_path(folder).join(name);
             let _ = match kind {
                 0 => fs_err::create_dir(place),
                 1 if !target.is_empty() => symlink(target, place),

@@ -29,7 +29,7 @@ const PART_LIMIT: usize = 256;
 /// its name in `/proc`.
 pub(super) fn walk(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut ahead = parts(path.as_os_str());
+    let mut ahead = split_parts(path.as_os_str());
     // Open descriptors from below the root to the present folder.
     let mut open: Vec<OwnedFd> = Vec::new();
     let mut links = 0;
@@ -55,11 +55,11 @@ pub(super) fn walk(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedF
                 if links > LINK_LIMIT {
                     break;
                 }
-                let target = target(&next)?;
+                let target = read_target(&next)?;
                 if target.as_bytes().starts_with(b"/") {
                     open.clear();
                 }
-                ahead.extend(parts(&target));
+                ahead.extend(split_parts(&target));
             }
             FileType::Directory => open.push(next),
             _ if ahead.is_empty() => open.push(next),
@@ -70,14 +70,14 @@ pub(super) fn walk(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedF
 }
 
 /// Reads the target of an open link.
-pub(super) fn target(link: &OwnedFd) -> Result<OsString, Errno> {
+pub(super) fn read_target(link: &OwnedFd) -> Result<OsString, Errno> {
     let target = readlinkat(link, "", Vec::new())?;
     Ok(OsString::from_vec(target.into_bytes()))
 }
 
 /// Splits a path into its components, the last one first. A slash at the end becomes `.`, so that the
 /// component before it must be a folder, as in the kernel.
-fn parts(path: &OsStr) -> Vec<OsString> {
+fn split_parts(path: &OsStr) -> Vec<OsString> {
     let path = path.as_bytes();
     let end = path.ends_with(b"/").then_some(&b"."[..]);
     let parts = path.split(|byte| *byte == b'/').rev();

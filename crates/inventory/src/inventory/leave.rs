@@ -2,7 +2,7 @@
 
 use health::Now;
 use model::CauseKind;
-use probe::Sighting;
+use probe::BackendState;
 
 use super::{Inventory, restore::lasting_releases};
 use crate::sight::was_dissolved;
@@ -12,7 +12,7 @@ use crate::sight::was_dissolved;
 impl Inventory {
     /// Drops devices that have been absent for longer than `health.goneGrace`. Their records are
     /// kept.
-    pub(super) fn forget(&mut self, now: Now) {
+    pub(super) fn drop_long_absent(&mut self, now: Now) {
         let (grace, policy) = (self.policy.health.gone_grace, &self.policy);
         let waiting = &mut self.waiting;
         let dirty = &mut self.dirty;
@@ -21,11 +21,11 @@ impl Inventory {
             // (KEP-4680; kubelet: pkg/kubelet/cm/devicemanager/manager.go,
             // UpdateAllocatedResourcesStatus). So an absent device stays listed as Unhealthy for
             // the grace.
-            let gone = known.record.lasting(CauseKind::Gone, now);
+            let gone = known.record.finding_age(CauseKind::Gone, now);
             let keep = gone.is_none_or(|lasting| lasting < grace);
             if !keep {
                 tracing::info!(device = %id, "the device has been gone for long and is forgotten");
-                waiting.put(known, policy, now);
+                waiting.keep_record(known, policy, now);
                 *dirty = true;
             }
             keep
@@ -33,12 +33,12 @@ impl Inventory {
     }
 
     /// Drops a backend with its devices. Their records and releases are kept for its return.
-    pub(super) fn retire(&mut self, backend: &str, now: Now) {
+    pub(super) fn drop_backend(&mut self, backend: &str, now: Now) {
         let (policy, waiting) = (&self.policy, &mut self.waiting);
         self.known.retain(|_, known| {
             let stays = known.backend != backend;
             if !stays {
-                waiting.put(known, policy, now);
+                waiting.keep_record(known, policy, now);
             }
             stays
         });
@@ -52,13 +52,13 @@ impl Inventory {
 
     /// Drops partitions that were destroyed. Only a cordon is kept: a partition of the same UUID
     /// may be created again.
-    pub(super) fn dissolve(&mut self, sighting: &Sighting, now: Now) {
+    pub(super) fn dissolve(&mut self, sighting: &BackendState, now: Now) {
         let (name, policy) = (&sighting.backend.name, &self.policy);
         let waiting = &mut self.waiting;
         self.known.retain(|_, known| {
             let dissolved = known.backend == *name && was_dissolved(&known.device, sighting);
             if dissolved && known.record.is_cordoned() {
-                waiting.put(known, policy, now);
+                waiting.keep_record(known, policy, now);
             }
             !dissolved
         });

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 const UNKNOWN: &str = "unknown";
 
 /// Returns the facts in the present form. Facts that have this form already stay as they are.
-pub(super) fn renew(mut facts: Value) -> Value {
+pub(super) fn upgrade_facts(mut facts: Value) -> Value {
     let Some(device) = facts.as_object_mut() else {
         return facts;
     };
@@ -62,25 +62,25 @@ mod tests {
 
     use super::*;
 
-    fn read(facts: Value) -> Device {
-        serde_json::from_value(renew(facts)).unwrap()
+    fn read_facts(facts: Value) -> Device {
+        serde_json::from_value(upgrade_facts(facts)).unwrap()
     }
 
     #[test]
     fn facts_of_an_old_agent_are_read() {
-        let device = read(json!({
+        let device = read_facts(json!({
             "id": "MIG-1", "vendor": "nvidia", "kind": "partition", "parent": "GPU-1",
             "profile": "1g.5gb", "gpu_instance": 7, "compute_instance": 0, "index": "all",
             "model": "NVIDIA A100", "memory_bytes": 5, "compute_capability": "8.0", "display": true,
         }));
         assert_eq!(
-            (device.product(), device.memory()),
+            (device.product_name(), device.memory_bytes()),
             (Some("NVIDIA A100"), Some(5))
         );
-        assert_eq!(device.profile(), Some("1g.5gb"));
+        assert_eq!(device.partition_profile(), Some("1g.5gb"));
         let capability = nvidia_rules::names::compute_capability(&device);
         assert_eq!(capability, Some(&"8.0".parse().unwrap()));
-        assert_eq!(device.flag(&names::DISPLAY), Some(true));
+        assert_eq!(device.bool_attribute(&names::DISPLAY), Some(true));
         assert_eq!(
             device.attributes[&nvidia_rules::names::GPU_INSTANCE].as_int(),
             Some(7)
@@ -90,16 +90,19 @@ mod tests {
 
     #[test]
     fn a_word_for_nothing_becomes_nothing() {
-        let device = read(json!({
+        let device = read_facts(json!({
             "id": "MIG-1", "vendor": "nvidia", "kind": "partition", "parent": "GPU-1",
             "profile": "unknown", "model": "unknown",
         }));
-        assert_eq!((device.product(), device.profile()), (None, None));
+        assert_eq!(
+            (device.product_name(), device.partition_profile()),
+            (None, None)
+        );
     }
 
     #[test]
     fn present_facts_stay_as_they_are() {
         let device = Device::card_of("nvidia", "GPU-1", "T4").with_memory(7);
-        assert_eq!(read(serde_json::to_value(&device).unwrap()), device);
+        assert_eq!(read_facts(serde_json::to_value(&device).unwrap()), device);
     }
 }

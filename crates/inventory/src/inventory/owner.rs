@@ -1,7 +1,7 @@
 //! Ownership of devices: a backend may report only its own.
 
 use model::DeviceId;
-use probe::{Sighting, Update};
+use probe::{BackendState, Update};
 
 use super::Inventory;
 
@@ -13,7 +13,7 @@ const NAMED: usize = 3;
 impl Inventory {
     /// True for an update about a device of another backend. Logs each pair of backends once.
     pub(super) fn refuses(&mut self, update: &Update) -> bool {
-        let Some((backend, device)) = update.subject() else {
+        let Some((backend, device)) = update.subject_device() else {
             return false;
         };
         let known = self.known.get(device);
@@ -41,15 +41,15 @@ impl Inventory {
     /// Removes devices from a report that have the id of another backend's device, or are on a card
     /// with such an id. The backend that reported an id first keeps it. The backend's message names
     /// them.
-    pub(super) fn leave_to_others(&self, sighting: &mut Sighting) {
-        let Sighting {
+    pub(super) fn leave_to_others(&self, sighting: &mut BackendState) {
+        let BackendState {
             backend, devices, ..
         } = sighting;
         let mut refused = Vec::new();
         devices.retain(|device| {
             // A partition that names a card of another backend would take over the verdict of that
             // card.
-            let ids = [&device.id, device.card()];
+            let ids = [&device.id, device.card_id()];
             let mut known = ids.into_iter().filter_map(|id| self.known.get(id));
             let other = known.find(|known| known.backend != backend.name);
             refused.extend(other.map(|other| {

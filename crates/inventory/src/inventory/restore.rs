@@ -2,24 +2,26 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use health::{Continuity, History, Now, Policy, Record, Saved, SavedFile, prune};
+use health::{
+    Continuity, DeviceRecord, HealthPolicy, History, Now, SavedDevice, SavedHealth, prune_devices,
+};
 use jiff::Timestamp;
 use model::{Device, DeviceId};
-use probe::{Release, Sighting};
+use probe::{BackendState, ReleaseStatus};
 
 use super::{Inventory, old_facts};
-use crate::{State, known::Known};
+use crate::{SavedState, known::KnownDevice};
 
 /// Name of all cards of a backend in the releases of the state file.
 pub(crate) const ALL: &str = "all";
 
 /// Records of devices that are not present.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct AbsentDevices {
     /// Content of the state file as read, less the devices that were taken over.
-    file: SavedFile,
+    file: SavedHealth,
     /// Records of devices that left while this agent ran.
-    gone: BTreeMap<DeviceId, Saved>,
+    gone: BTreeMap<DeviceId, SavedDevice>,
     /// Facts of devices that were not healthy, if they were saved in this boot.
     facts: Vec<Arc<Device>>,
     /// True if the state file exists.
@@ -32,29 +34,31 @@ const SAME: Continuity = Continuity {
     same_driver: true,
 };
 
-// === impl Waiting ===
+// === impl AbsentDevices ===
 
-impl Waiting {
+impl AbsentDevices {
     /// Removes and restores the record of a device, if the same backend had it.
-    pub(super) fn take(
+    pub(super) fn take_known(
         &mut self,
         backend: &str,
         device: &Arc<Device>,
         (boot_id, instance): (&str, Option<&str>),
-        at: (&Policy, Now),
-    ) -> Option<Known> {
+        at: (&HealthPolicy, Now),
+    ) -> Option<KnownDevice> {
         let kept = remove_own(&mut self.gone, &device.id, backend).map(|saved| (saved, SAME));
         let (saved, continuity) = kept.or_else(|| {
             let saved = remove_own(&mut self.file.devices, &device.id, backend)?;
             Some((saved, self.file.continuity(boot_id, backend, instance)))
         })?;
         let device = Arc::clone(device);
-        Some(Known::restored(backend, device, saved, continuity, at))
+        Some(KnownDevice::restored(
+            backend, device, saved, continuity, at,
+        ))
     }
 
     /// Removes and returns the facts of a backend's unhealthy devices that were not met and are
     /// `wanted` now.
-    pub(super) fn absent(
+    pub(super) fn take_wanted(
         &mut self,
         backend: &str,
         wanted: impl Fn(&Device) -> bool,
@@ -70,32 +74,39 @@ impl Waiting {
     }
 
     /// Keeps the record of a device that leaves the inventory.
-    pub(super) fn put(&mut self, known: &Known, policy: &Policy, now: Now) {
-        self.gone.insert(known.device.id.clone(), save(known, now));
-        prune(&mut self.gone, policy, now);
+    pub(super) fn keep_record(&mut self, known: &KnownDevice, policy: &HealthPolicy, now: Now) {
+        self.gone
+            .insert(known.device.id.clone(), save_known(known, now));
+        prune_devices(&mut self.gone, policy, now);
     }
 
     /// Applies a reload of a backend's driver to the records of devices that left.
-    pub(super) fn reloaded(&mut self, backend: &str, (policy, now): (&Policy, Now)) {
+    pub(super) fn apply_driver_reload(
+        &mut self,
+        backend: &str,
+        (policy, now): (&HealthPolicy, Now),
+    ) {
         let gone = self.gone.values_mut();
         for saved in gone.filter(|saved| saved.backend == backend) {
-            renew(saved, SAME, (policy, now), |record| record.reloaded(policy));
+            update_record(saved, SAME, (policy, now), |record| {
+                record.record_driver_reload(policy)
+            });
         }
     }
 
     /// Returns all records, updated to this boot and these driver loads.
-    fn devices(
+    fn all_records(
         &self,
         boot_id: &str,
         drivers: &BTreeMap<String, String>,
-        at: (&Policy, Now),
-    ) -> BTreeMap<DeviceId, Saved> {
+        at: (&HealthPolicy, Now),
+    ) -> BTreeMap<DeviceId, SavedDevice> {
         let mut devices = self.file.devices.clone();
         for saved in devices.values_mut() {
             let backend = &saved.backend;
             let instance = drivers.get(backend).map(String::as_str);
             let continuity = self.file.continuity(boot_id, backend, instance);
-            renew(saved, continuity, at, |_| {});
+            update_record(saved, continuity, at, |_| {});
         }
         devices.extend(self.gone.clone());
         devices
@@ -106,7 +117,7 @@ impl Waiting {
 
 impl Inventory {
     /// True if the file was written in this boot.
-    pub(crate) fn is_of_this_boot(&self, file: &SavedFile) -> bool {
+    pub(crate) fn is_of_this_boot(&self, file: &SavedHealth) -> bool {
         file.boot_id == self.boot_id
     }
 
@@ -128,8 +139,8 @@ impl Inventory {
 
     /// Takes over the state of an earlier agent. What this agent knows already is newer and takes
     /// precedence.
-    pub(crate) fn restore(&mut self, state: State, now: Now) {
-        let State {
+    pub(crate) fn restore_state(&mut self, state: SavedState, now: Now) {
+        let SavedState {
             health,
             facts,
             releases,
@@ -156,22 +167,23 @@ impl Inventory {
             saved.seen.get_or_insert(now.wall);
         }
         let at = (&self.policy, now);
-        self.waiting.gone = self.waiting.devices(&self.boot_id, &self.drivers, at);
-        self.inherit(&mut file, now);
+        self.waiting.gone = self.waiting.all_records(&self.boot_id, &self.drivers, at);
+        self.merge_file(&mut file, now);
         let facts = facts.into_values();
-        let facts = facts.filter_map(|facts| serde_json::from_value(old_facts::renew(facts)).ok());
+        let facts =
+            facts.filter_map(|facts| serde_json::from_value(old_facts::upgrade_facts(facts)).ok());
         // After a reboot, indices and device nodes may belong to other cards.
         self.waiting.facts = facts.filter(|_| same_boot).collect();
         self.waiting.file = file;
         self.waiting.has_file = true;
         // Devices that only the file knows may be absent in reports that were taken in already.
         for picture in std::mem::take(&mut self.pictures).into_values() {
-            self.see(picture, now);
+            self.apply_report(picture, now);
         }
     }
 
     /// Merges saved records into those of devices that this agent has met.
-    fn inherit(&mut self, file: &mut SavedFile, now: Now) {
+    fn merge_file(&mut self, file: &mut SavedHealth, now: Now) {
         let (policy, drivers) = (&self.policy, &self.drivers);
         let mut take = |id: &DeviceId, backend: &str| {
             let saved = remove_own(&mut file.devices, id, backend)?;
@@ -180,27 +192,31 @@ impl Inventory {
         };
         for (id, known) in &mut self.known {
             if let Some((saved, continuity)) = take(id, &known.backend) {
-                known.record.inherit(saved, continuity, policy, now);
+                known.record.merge_saved(saved, continuity, policy, now);
             }
         }
         for (id, gone) in &mut self.waiting.gone {
             if let Some((saved, continuity)) = take(id, &gone.backend) {
-                renew(gone, SAME, (policy, now), |record| {
-                    record.inherit(saved, continuity, policy, now);
+                update_record(gone, SAME, (policy, now), |record| {
+                    record.merge_saved(saved, continuity, policy, now);
                 });
             }
         }
     }
 
     /// Returns the state to save if it changed since the last call.
-    pub(crate) fn checkpoint(&mut self, now: Now) -> Option<State> {
+    pub(crate) fn checkpoint(&mut self, now: Now) -> Option<SavedState> {
         if !std::mem::take(&mut self.dirty) {
             return None;
         }
         let at = (&self.policy, now);
-        let mut devices = self.waiting.devices(&self.boot_id, &self.drivers, at);
-        devices.extend(self.known.iter().map(|(id, k)| (id.clone(), save(k, now))));
-        prune(&mut devices, &self.policy, now);
+        let mut devices = self.waiting.all_records(&self.boot_id, &self.drivers, at);
+        devices.extend(
+            self.known
+                .iter()
+                .map(|(id, k)| (id.clone(), save_known(k, now))),
+        );
+        prune_devices(&mut devices, &self.policy, now);
         let mut drivers = self.waiting.file.drivers.clone();
         drivers.extend(self.drivers.clone());
         let pictures = self.pictures.iter();
@@ -212,7 +228,7 @@ impl Inventory {
             all.retain(|_, until| now.wall < *until);
         }
         releases.retain(|_, all| !all.is_empty());
-        let sick = |known: &&Known| {
+        let sick = |known: &&KnownDevice| {
             let told = known.told.as_ref();
             told.is_some_and(|told| told.state != model::State::Healthy)
         };
@@ -222,19 +238,19 @@ impl Inventory {
             let facts = serde_json::to_value(device).ok()?;
             Some((device.id.clone(), facts))
         });
-        let mut state = State {
+        let mut state = SavedState {
             facts: facts.collect(),
             releases,
-            health: SavedFile {
+            health: SavedHealth {
                 written: Some(now.wall),
                 boot_id: self.boot_id.clone(),
                 drivers,
                 devices,
                 history: self.history.iter().cloned().collect(),
             },
-            ..State::default()
+            ..SavedState::default()
         };
-        state.tidy();
+        state.drop_orphan_facts();
         // An agent on a healthy node should not create a file for an empty state.
         let worth = self.waiting.has_file || !state.is_empty();
         self.waiting.has_file |= worth;
@@ -243,7 +259,7 @@ impl Inventory {
 }
 
 /// Returns the releases of a report, by their name in the state file.
-pub(super) fn releases(picture: &Sighting) -> impl Iterator<Item = (String, &Release)> {
+pub(super) fn releases(picture: &BackendState) -> impl Iterator<Item = (String, &ReleaseStatus)> {
     let all = picture.released.all.iter();
     let all = all.map(|release| (ALL.to_owned(), release));
     let cards = picture.released.cards.iter();
@@ -251,39 +267,39 @@ pub(super) fn releases(picture: &Sighting) -> impl Iterator<Item = (String, &Rel
 }
 
 /// Returns the releases of a merged report that have not ended, by their names in the state file.
-pub(super) fn lasting_releases(picture: &Sighting, now: Now) -> BTreeMap<String, Timestamp> {
+pub(super) fn lasting_releases(picture: &BackendState, now: Now) -> BTreeMap<String, Timestamp> {
     let releases = releases(picture).map(|(name, release)| (name, release.until));
     releases.filter(|(_, until)| now.wall < *until).collect()
 }
 
 /// Updates a saved record to now, and applies `act` to it.
-fn renew(
-    saved: &mut Saved,
+fn update_record(
+    saved: &mut SavedDevice,
     continuity: Continuity,
-    (policy, now): (&Policy, Now),
-    act: impl FnOnce(&mut Record),
+    (policy, now): (&HealthPolicy, Now),
+    act: impl FnOnce(&mut DeviceRecord),
 ) {
     let old = std::mem::take(saved);
     let (backend, seen) = (old.backend.clone(), old.seen);
-    let mut record = Record::restore(old, continuity, policy, now);
+    let mut record = DeviceRecord::from_saved(old, continuity, policy, now);
     act(&mut record);
-    *saved = record.save(now);
+    *saved = record.to_saved(now);
     (saved.backend, saved.seen) = (backend, seen);
 }
 
 /// Removes and returns a saved record if it is of this backend.
 fn remove_own(
-    kept: &mut BTreeMap<DeviceId, Saved>,
+    kept: &mut BTreeMap<DeviceId, SavedDevice>,
     device: &DeviceId,
     backend: &str,
-) -> Option<Saved> {
+) -> Option<SavedDevice> {
     kept.get(device).filter(|saved| saved.backend == backend)?;
     kept.remove(device)
 }
 
 /// Returns the saved form of a device, with its backend.
-fn save(known: &Known, now: Now) -> Saved {
-    let mut saved = known.record.save(now);
+fn save_known(known: &KnownDevice, now: Now) -> SavedDevice {
+    let mut saved = known.record.to_saved(now);
     saved.backend.clone_from(&known.backend);
     saved
 }

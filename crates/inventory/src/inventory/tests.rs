@@ -7,19 +7,19 @@ mod ways_back;
 use model::{
     CallFailure, CardRef, CauseKind, Companions, Device, Kind, State, StuckCall, Transition,
     Unreadable, names,
-    sample::{self, card, lost, partition},
+    sample::{self, lost_call, sample_card, sample_partition},
 };
-use probe::{protocol::Message, sample::sighting};
+use probe::{protocol::Message, sample::backend_state};
 
 use super::*;
 
 const GRACE: Duration = Duration::from_secs(300);
 
 /// Policy without a hold-down: a device that is well again is healthy at once.
-fn policy() -> Policy {
-    let mut policy = Policy {
+fn policy() -> HealthPolicy {
+    let mut policy = HealthPolicy {
         vendors: nvidia_rules::VENDORS,
-        ..Policy::default()
+        ..HealthPolicy::default()
     };
     policy.health.gone_grace = GRACE;
     policy.health.passes = 1;
@@ -40,28 +40,28 @@ fn at(seconds: u64) -> Now {
 }
 
 /// Returns a report of a driver in its nth load.
-fn loaded(devices: Vec<Device>, nth: u32) -> Sighting {
-    let mut sighting = sighting(devices);
-    sighting.backend.driver = Some(sample::driver(nth));
+fn loaded(devices: Vec<Device>, nth: u32) -> BackendState {
+    let mut sighting = backend_state(devices);
+    sighting.backend.driver = Some(sample::loaded_driver(nth));
     sighting
 }
 
-fn see(inventory: &mut Inventory, sighting: Sighting, now: Now) {
-    inventory.take(Update::Sighting(Box::new(sighting)), now);
+fn see(inventory: &mut Inventory, sighting: BackendState, now: Now) {
+    inventory.apply_update(Update::State(Box::new(sighting)), now);
 }
 
 /// Takes in a message of the cards' backend about one device.
 fn tell(inventory: &mut Inventory, message: Message, now: Now) {
-    tell_as(inventory, &sample::backend().name, message, now);
+    tell_as(inventory, &sample::running_backend().name, message, now);
 }
 
 fn tell_as(inventory: &mut Inventory, backend: &str, message: Message, now: Now) {
-    inventory.take(Update::of_device(backend, message).unwrap(), now);
+    inventory.apply_update(Update::of_device(backend, message).unwrap(), now);
 }
 
 /// Returns every device with its state, as `GPU-0 Healthy`.
 fn states(inventory: &mut Inventory, now: Now) -> Vec<String> {
-    inventory.changed(now);
+    inventory.next_snapshot(now);
     let entries = inventory.last.devices.iter();
     entries
         .map(|e| format!("{} {}", e.device.id, e.verdict.state))
@@ -71,14 +71,14 @@ fn states(inventory: &mut Inventory, now: Now) -> Vec<String> {
 /// Returns the next snapshot, and the changes of verdicts in it.
 fn next_changes(inventory: &mut Inventory, now: Now) -> (Arc<Snapshot>, Vec<Transition>) {
     let before = inventory.history.iter().count();
-    let snapshot = inventory.changed(now).unwrap();
+    let snapshot = inventory.next_snapshot(now).unwrap();
     let changes = inventory.history.iter().skip(before).cloned();
     (snapshot, changes.collect())
 }
 
 /// Returns a report of another backend.
-fn of_company(devices: Vec<Device>) -> Sighting {
-    let mut sighting = sighting(devices);
+fn of_company(devices: Vec<Device>) -> BackendState {
+    let mut sighting = backend_state(devices);
     "company".clone_into(&mut sighting.backend.name);
     sighting
 }
@@ -86,17 +86,17 @@ fn of_company(devices: Vec<Device>) -> Sighting {
 #[test]
 fn a_device_with_the_id_of_another_backends_is_left_out_and_said_so() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0)]), at(0));
-    let own = Device::unnamed("company", "c0");
-    let stolen = Device::unnamed("company", card(0).id);
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(0));
+    let own = Device::bare_card("company", "c0");
+    let stolen = Device::bare_card("company", sample_card(0).id);
     see(&mut inventory, of_company(vec![own, stolen]), at(1));
     assert_eq!(
         states(&mut inventory, at(1)),
         ["GPU-0 Healthy", "c0 Healthy"]
     );
-    let gpu = inventory.last.find("GPU-0").unwrap();
+    let gpu = inventory.last.find_entry("GPU-0").unwrap();
     assert_eq!(gpu.device.vendor, "nvidia");
-    let company = inventory.last.backend("company").unwrap();
+    let company = inventory.last.find_backend("company").unwrap();
     assert!(
         company.message.contains(
             "GPU-0 of the backend company is left out: the backend nvidia has the device GPU-0"
@@ -111,21 +111,29 @@ fn lost_event(device: Device) -> Message {
     Message::Event(Event {
         device: device.id,
         at: at(1).wall,
-        code: nvidia_rules::xid::code(79),
+        code: nvidia_rules::xid::xid_code(79),
     })
 }
 
 #[test]
 fn a_backends_word_about_a_device_of_another_does_not_count() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(0));
     let sealed = r#"{"type":"checkup","device":"GPU-0","reading":{"values":{"working":{}},
         "conditions":[{"name":"self-test","state":"critical","reason":"sealed"}]}}"#;
-    let sealed = || Message::parse(sealed).unwrap().unwrap();
-    for message in [sealed(), lost_event(card(0)), lost_event(card(1))] {
+    let sealed = || Message::parse_line(sealed).unwrap().unwrap();
+    for message in [
+        sealed(),
+        lost_event(sample_card(0)),
+        lost_event(sample_card(1)),
+    ] {
         tell_as(&mut inventory, "company", message, at(1));
     }
-    see(&mut inventory, sighting(vec![card(0), card(1)]), at(2));
+    see(
+        &mut inventory,
+        backend_state(vec![sample_card(0), sample_card(1)]),
+        at(2),
+    );
     assert_eq!(
         states(&mut inventory, at(2)),
         ["GPU-0 Healthy", "GPU-1 Healthy"],
@@ -143,28 +151,32 @@ fn a_backends_word_about_a_device_of_another_does_not_count() {
 #[test]
 fn a_device_that_is_gone_is_told_the_events_of_its_backend() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
-    see(&mut inventory, sighting(vec![card(0)]), at(1));
-    tell(&mut inventory, lost_event(card(1)), at(2));
-    let snapshot = inventory.changed(at(2)).unwrap();
-    let mut causes = snapshot.find("GPU-1").unwrap().verdict.causes.iter();
+    see(
+        &mut inventory,
+        backend_state(vec![sample_card(0), sample_card(1)]),
+        at(0),
+    );
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(1));
+    tell(&mut inventory, lost_event(sample_card(1)), at(2));
+    let snapshot = inventory.next_snapshot(at(2)).unwrap();
+    let mut causes = snapshot.find_entry("GPU-1").unwrap().verdict.causes.iter();
     assert!(causes.any(|cause| cause.kind == CauseKind::Event));
 }
 
 #[test]
 fn a_backend_that_retires_takes_its_devices_along_and_keeps_their_cordons() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0)]), at(0));
-    let picture = || of_company(vec![Device::unnamed("company", "c0")]);
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(0));
+    let picture = || of_company(vec![Device::bare_card("company", "c0")]);
     see(&mut inventory, picture(), at(0));
-    let cordon = Change::Cordon {
+    let cordon = DeviceChange::Cordon {
         devices: vec![DeviceId::new("c0")],
         reason: "fan".to_owned(),
     };
-    inventory.obey(&cordon, at(1));
-    inventory.take(Update::Retired("company".to_owned()), at(2));
+    inventory.apply_change(&cordon, at(1));
+    inventory.apply_update(Update::Retired("company".to_owned()), at(2));
     assert_eq!(states(&mut inventory, at(2)), ["GPU-0 Healthy"]);
-    assert!(inventory.last.backend("company").is_none());
+    assert!(inventory.last.find_backend("company").is_none());
     see(&mut inventory, picture(), at(3));
     assert_eq!(
         states(&mut inventory, at(3)),
@@ -175,50 +187,54 @@ fn a_backend_that_retires_takes_its_devices_along_and_keeps_their_cordons() {
 #[test]
 fn a_part_of_another_backends_card_is_left_out() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0)]), at(0));
-    see(&mut inventory, of_company(vec![partition(0, 0)]), at(1));
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(0));
+    see(
+        &mut inventory,
+        of_company(vec![sample_partition(0, 0)]),
+        at(1),
+    );
     assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Healthy"]);
 }
 
 #[test]
 fn what_is_kept_of_a_device_is_not_for_another_backends_device_of_its_id() {
     let mut first = inventory();
-    see(&mut first, sighting(vec![card(0)]), at(0));
-    let cordon = Change::Cordon {
-        devices: vec![card(0).id],
+    see(&mut first, backend_state(vec![sample_card(0)]), at(0));
+    let cordon = DeviceChange::Cordon {
+        devices: vec![sample_card(0).id],
         reason: "fan".to_owned(),
     };
-    first.obey(&cordon, at(1));
+    first.apply_change(&cordon, at(1));
     let left = keeping::left(&mut first, at(1));
     for is_late in [false, true] {
         let mut next = inventory();
         if is_late {
-            see(&mut next, of_company(vec![card(0)]), at(2));
+            see(&mut next, of_company(vec![sample_card(0)]), at(2));
         }
-        next.restore(left.clone(), at(2));
-        see(&mut next, of_company(vec![card(0)]), at(3));
+        next.restore_state(left.clone(), at(2));
+        see(&mut next, of_company(vec![sample_card(0)]), at(3));
         assert_eq!(states(&mut next, at(3)), ["GPU-0 Healthy"]);
     }
     let mut next = inventory();
-    next.restore(left, at(2));
-    see(&mut next, sighting(vec![card(0)]), at(3));
+    next.restore_state(left, at(2));
+    see(&mut next, backend_state(vec![sample_card(0)]), at(3));
     assert_eq!(states(&mut next, at(3)), ["GPU-0 Maintenance"]);
 }
 
 #[test]
 fn a_lost_card_stays_listed_with_its_partitions_and_comes_back() {
     let mut inventory = inventory();
-    let all = vec![card(0), card(1), partition(1, 0)];
-    see(&mut inventory, sighting(all.clone()), at(0));
-    let mut without = sighting(vec![card(0)]);
+    let all = vec![sample_card(0), sample_card(1), sample_partition(1, 0)];
+    see(&mut inventory, backend_state(all.clone()), at(0));
+    let mut without = backend_state(vec![sample_card(0)]);
     without.backend.unreadable.push(Unreadable {
-        card: card(1).card_ref().unwrap(),
-        failure: lost(),
+        card: sample_card(1).card_ref().unwrap(),
+        failure: lost_call(),
     });
     see(&mut inventory, without, at(1));
     let expected = ["GPU-0 Healthy", "GPU-1 Unhealthy", "MIG-1-0 Unhealthy"];
     assert_eq!(states(&mut inventory, at(100_000)), expected);
-    see(&mut inventory, sighting(all), at(100_001));
+    see(&mut inventory, backend_state(all), at(100_001));
     let expected = ["GPU-0 Healthy", "GPU-1 Healthy", "MIG-1-0 Healthy"];
     assert_eq!(states(&mut inventory, at(100_001)), expected);
 }
@@ -226,8 +242,12 @@ fn a_lost_card_stays_listed_with_its_partitions_and_comes_back() {
 #[test]
 fn a_card_that_is_gone_is_forgotten_after_the_grace() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
-    see(&mut inventory, sighting(vec![card(0)]), at(10));
+    see(
+        &mut inventory,
+        backend_state(vec![sample_card(0), sample_card(1)]),
+        at(0),
+    );
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(10));
     let expected = ["GPU-0 Healthy", "GPU-1 Unhealthy"];
     assert_eq!(states(&mut inventory, at(309)), expected);
     assert_eq!(states(&mut inventory, at(310)), ["GPU-0 Healthy"]);
@@ -236,11 +256,15 @@ fn a_card_that_is_gone_is_forgotten_after_the_grace() {
 #[test]
 fn a_partition_that_was_taken_apart_is_forgotten_at_once() {
     let mut inventory = inventory();
-    let whole = sighting(vec![card(0), partition(0, 0), partition(0, 1)]);
+    let whole = backend_state(vec![
+        sample_card(0),
+        sample_partition(0, 0),
+        sample_partition(0, 1),
+    ]);
     see(&mut inventory, whole, at(0));
     see(
         &mut inventory,
-        sighting(vec![card(0), partition(0, 1)]),
+        backend_state(vec![sample_card(0), sample_partition(0, 1)]),
         at(1),
     );
     let expected = ["GPU-0 Healthy", "MIG-0-1 Healthy"];
@@ -250,21 +274,21 @@ fn a_partition_that_was_taken_apart_is_forgotten_at_once() {
 #[test]
 fn a_card_that_fails_to_answer_keeps_its_facts_and_its_partitions() {
     let mut inventory = inventory();
-    let mut whole = card(0);
+    let mut whole = sample_card(0);
     whole.kind = Kind::Card { partitioned: true };
     see(
         &mut inventory,
-        sighting(vec![whole.clone(), partition(0, 0)]),
+        backend_state(vec![whole.clone(), sample_partition(0, 0)]),
         at(0),
     );
-    let mut poor = card(0);
+    let mut poor = sample_card(0);
     poor.failures.push(CallFailure {
         call: "nvmlDeviceGetMigMode".to_owned(),
         code: "UNKNOWN".to_owned(),
         fatal: false,
     });
-    see(&mut inventory, sighting(vec![poor]), at(1));
-    inventory.changed(at(1));
+    see(&mut inventory, backend_state(vec![poor]), at(1));
+    inventory.next_snapshot(at(1));
     let entries = &inventory.last.devices;
     assert_eq!(entries[0].device.kind, whole.kind);
     assert_eq!(entries[0].device.failures.len(), 1);
@@ -272,7 +296,7 @@ fn a_card_that_fails_to_answer_keeps_its_facts_and_its_partitions() {
     assert_eq!(entries[1].verdict.state, State::Unknown);
     see(
         &mut inventory,
-        sighting(vec![whole, partition(0, 0)]),
+        backend_state(vec![whole, sample_partition(0, 0)]),
         at(2),
     );
     let expected = ["GPU-0 Healthy", "MIG-0-0 Healthy"];
@@ -288,32 +312,32 @@ fn a_failing_call_does_not_hide_what_other_calls_tell() {
         code: "UNKNOWN".to_owned(),
         fatal: false,
     };
-    let mut whole = card(0);
+    let mut whole = sample_card(0);
     whole.capacity.insert(names::MEMORY, 40 << 30);
-    see(&mut inventory, sighting(vec![whole]), at(0));
-    let mut split = card(0);
+    see(&mut inventory, backend_state(vec![whole]), at(0));
+    let mut split = sample_card(0);
     split.kind = Kind::Card { partitioned: true };
     split.capacity.clear();
     split.failures.push(failure);
     see(
         &mut inventory,
-        sighting(vec![split, partition(0, 0)]),
+        backend_state(vec![split, sample_partition(0, 0)]),
         at(1),
     );
-    inventory.changed(at(1));
+    inventory.next_snapshot(at(1));
     let device = &inventory.last.devices[0].device;
     assert_eq!(device.kind, Kind::Card { partitioned: true });
-    assert_eq!(device.memory(), Some(40 << 30));
+    assert_eq!(device.memory_bytes(), Some(40 << 30));
 }
 
 #[test]
 fn a_partition_follows_a_card_that_was_lost_after_it_was_read() {
     let mut inventory = inventory();
-    let mut dying = card(0);
-    dying.failures.push(lost());
+    let mut dying = sample_card(0);
+    dying.failures.push(lost_call());
     see(
         &mut inventory,
-        sighting(vec![dying, partition(0, 0)]),
+        backend_state(vec![dying, sample_partition(0, 0)]),
         at(0),
     );
     let expected = ["GPU-0 Unhealthy", "MIG-0-0 Unhealthy"];
@@ -325,10 +349,10 @@ fn partitions_are_kept_while_nobody_looks() {
     let mut inventory = inventory();
     see(
         &mut inventory,
-        sighting(vec![card(0), partition(0, 0)]),
+        backend_state(vec![sample_card(0), sample_partition(0, 0)]),
         at(0),
     );
-    let mut blind = sighting(vec![card(0)]);
+    let mut blind = backend_state(vec![sample_card(0)]);
     blind.unwatched = Some("the probe stopped".to_owned());
     see(&mut inventory, blind, at(1));
     let expected = ["GPU-0 Unknown", "MIG-0-0 Unknown"];
@@ -338,15 +362,21 @@ fn partitions_are_kept_while_nobody_looks() {
 #[test]
 fn one_hung_card_is_one_hung_card() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
-    let mut stuck = sighting(vec![card(0)]);
+    see(
+        &mut inventory,
+        backend_state(vec![sample_card(0), sample_card(1)]),
+        at(0),
+    );
+    let mut stuck = backend_state(vec![sample_card(0)]);
     let call = StuckCall {
         call: "nvmlDeviceGetUUID".to_owned(),
         device: "0000:01:00.0".parse().ok(),
         since: at(0).wall,
         work: model::Work::Survey,
     };
-    stuck.stuck.insert(CardRef::Pci(card(1).pci.unwrap()), call);
+    stuck
+        .stuck
+        .insert(CardRef::Pci(sample_card(1).pci.unwrap()), call);
     see(&mut inventory, stuck, at(1));
     assert_eq!(
         states(&mut inventory, at(2)),
@@ -362,20 +392,24 @@ fn one_hung_card_is_one_hung_card() {
 fn an_event_on_a_card_concerns_its_partitions_and_one_on_a_partition_only_that() {
     let mut inventory = inventory();
     let all = vec![
-        card(0),
-        partition(0, 0),
-        partition(0, 1),
-        card(1),
-        partition(1, 0),
+        sample_card(0),
+        sample_partition(0, 0),
+        sample_partition(0, 1),
+        sample_card(1),
+        sample_partition(1, 0),
     ];
-    see(&mut inventory, sighting(all), at(0));
+    see(&mut inventory, backend_state(all), at(0));
     let xid = |device: Device| Event {
         device: device.id,
         at: at(1).wall,
-        code: nvidia_rules::xid::code(48),
+        code: nvidia_rules::xid::xid_code(48),
     };
-    tell(&mut inventory, Message::Event(xid(partition(0, 1))), at(1));
-    tell(&mut inventory, Message::Event(xid(card(1))), at(1));
+    tell(
+        &mut inventory,
+        Message::Event(xid(sample_partition(0, 1))),
+        at(1),
+    );
+    tell(&mut inventory, Message::Event(xid(sample_card(1))), at(1));
     let expected = [
         "GPU-0 Healthy",
         "GPU-1 Unhealthy",
@@ -390,12 +424,16 @@ fn an_event_on_a_card_concerns_its_partitions_and_one_on_a_partition_only_that()
 fn an_event_that_comes_before_its_device_is_not_lost() {
     let mut inventory = inventory();
     let event = Event {
-        device: card(0).id,
+        device: sample_card(0).id,
         at: at(0).wall,
-        code: nvidia_rules::xid::code(79),
+        code: nvidia_rules::xid::xid_code(79),
     };
     tell(&mut inventory, Message::Event(event), at(0));
-    see(&mut inventory, sighting(vec![card(0), card(1)]), at(1));
+    see(
+        &mut inventory,
+        backend_state(vec![sample_card(0), sample_card(1)]),
+        at(1),
+    );
     let expected = ["GPU-0 Unhealthy", "GPU-1 Healthy"];
     assert_eq!(states(&mut inventory, at(1)), expected);
 }
@@ -403,57 +441,61 @@ fn an_event_that_comes_before_its_device_is_not_lost() {
 #[test]
 fn a_driver_that_went_away_is_the_cause() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0)]), at(0));
-    let mut gone = sighting(Vec::new());
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(0));
+    let mut gone = backend_state(Vec::new());
     gone.backend.phase = Phase::NoDriver;
     gone.backend.message = "no libnvidia-ml.so.1".to_owned();
     see(&mut inventory, gone, at(1));
     assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Unhealthy"]);
-    let reason = inventory.last.devices[0].verdict.reason();
+    let reason = inventory.last.devices[0].verdict.join_evidence();
     assert_eq!(reason, "no libnvidia-ml.so.1");
 }
 
 #[test]
 fn a_new_config_keeps_what_was_seen() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
+    see(
+        &mut inventory,
+        backend_state(vec![sample_card(0), sample_card(1)]),
+        at(0),
+    );
     tell(
         &mut inventory,
         Message::Event(Event {
-            device: card(0).id,
+            device: sample_card(0).id,
             at: at(1).wall,
-            code: nvidia_rules::xid::code(79),
+            code: nvidia_rules::xid::xid_code(79),
         }),
         at(1),
     );
-    see(&mut inventory, sighting(vec![card(0)]), at(2));
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(2));
     let mut new = policy();
     new.health.gone_grace = Duration::from_secs(5);
-    inventory.configure(&new);
+    inventory.set_policy(&new);
     assert_eq!(states(&mut inventory, at(7)), ["GPU-0 Unhealthy"]);
 }
 
 #[test]
 fn nothing_new_is_no_new_snapshot() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0)]), at(0));
-    assert_eq!(inventory.changed(at(0)).unwrap().generation, 1);
-    see(&mut inventory, sighting(vec![card(0)]), at(5));
-    assert!(inventory.changed(at(5)).is_none());
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(0));
+    assert_eq!(inventory.next_snapshot(at(0)).unwrap().generation, 1);
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(5));
+    assert!(inventory.next_snapshot(at(5)).is_none());
 }
 
 /// Sensor values change all the time; they must not wake the readers of snapshots.
 #[test]
 fn a_sample_is_no_new_snapshot() {
     let mut inventory = inventory();
-    see(&mut inventory, sighting(vec![card(0)]), at(0));
-    inventory.changed(at(0)).unwrap();
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(0));
+    inventory.next_snapshot(at(0)).unwrap();
     for celsius in 40..44 {
         let telemetry = model::Telemetry {
             temperature_celsius: Some(celsius),
             ..model::Telemetry::default()
         };
-        let device = card(0).id;
+        let device = sample_card(0).id;
         let since_reset = model::SinceReset {
             energy_millijoules: Some(u64::from(celsius)),
             ..model::SinceReset::default()
@@ -464,32 +506,32 @@ fn a_sample_is_no_new_snapshot() {
             since_reset,
         };
         tell(&mut inventory, Message::Sample(sample), at(1));
-        assert!(inventory.changed(at(1)).is_none());
+        assert!(inventory.next_snapshot(at(1)).is_none());
     }
 }
 
 #[test]
 fn what_is_beside_the_devices_outlives_a_restart_of_the_probe() {
     let mut inventory = inventory();
-    let mut first = sighting(vec![card(0)]);
+    let mut first = backend_state(vec![sample_card(0)]);
     first.backend.extras.companions =
-        Companions::default().with(nvidia_rules::companions::IMEX_CHANNEL, [0]);
+        Companions::default().with_class(nvidia_rules::companions::IMEX_CHANNEL, [0]);
     see(&mut inventory, first, at(1));
     for phase in [Phase::Failing, Phase::Starting] {
-        let mut blind = sighting(Vec::new());
+        let mut blind = backend_state(Vec::new());
         blind.backend.phase = phase;
         see(&mut inventory, blind, at(2));
-        inventory.changed(at(2));
+        inventory.next_snapshot(at(2));
     }
     let extras = |inventory: &Inventory| -> Vec<u32> {
         let companions = &inventory.last.backends[0].extras.companions;
         companions
-            .numbers(nvidia_rules::companions::IMEX_CHANNEL)
+            .list_numbers(nvidia_rules::companions::IMEX_CHANNEL)
             .collect()
     };
     assert_eq!(extras(&inventory), [0]);
-    see(&mut inventory, sighting(vec![card(0)]), at(3));
-    inventory.changed(at(3));
+    see(&mut inventory, backend_state(vec![sample_card(0)]), at(3));
+    inventory.next_snapshot(at(3));
     assert!(
         extras(&inventory).is_empty(),
         "gone once somebody has looked"

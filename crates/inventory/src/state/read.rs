@@ -13,7 +13,7 @@ use host::{
 };
 use tokio::time::{Instant, sleep_until};
 
-use super::{MOST, State};
+use super::{MOST, SavedState};
 
 /// Time after which an attempt is reported as late. The disk may be on a network.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -22,33 +22,33 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// Result of an attempt.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Loaded {
+pub(crate) enum LoadedState {
     /// The file was read.
-    State(Box<State>),
+    State(Box<SavedState>),
     /// There is no file, or it is malformed.
-    Nothing,
+    NoState,
     /// The file may contain a state, but cannot be read. Contains the reason.
     Unread(String),
 }
 
 /// Reads a state file, once for each path.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct StateReader {
     file: Option<PathBuf>,
     /// Paths that were read. Their content since then is from this agent.
     known: BTreeSet<PathBuf>,
     /// An attempt that has not ended. At most one at a time: a thread that hangs in a read cannot
     /// be ended.
-    reading: Lane<io::Result<Option<State>>>,
+    reading: Lane<io::Result<Option<SavedState>>>,
     /// Earliest time of the next attempt.
     next: Option<Instant>,
     /// The problem that was logged last, so that each is logged once.
     told: String,
 }
 
-// === impl Reader ===
+// === impl StateReader ===
 
-impl Reader {
+impl StateReader {
     /// Sets another file, or none.
     pub(crate) fn turn_to(&mut self, file: Option<PathBuf>) {
         *self = Self {
@@ -59,7 +59,7 @@ impl Reader {
     }
 
     /// Path of the file, if there is one.
-    pub(crate) fn file(&self) -> Option<&PathBuf> {
+    pub(crate) fn state_path(&self) -> Option<&PathBuf> {
         self.file.as_ref()
     }
 
@@ -71,18 +71,20 @@ impl Reader {
 
     /// Makes one attempt to read the file, after the pause. Logs each problem once. Cancel safe: a
     /// read that is under way continues and is picked up by the next call.
-    pub(crate) async fn attempt(&mut self) -> Loaded {
+    pub(crate) async fn try_read(&mut self) -> LoadedState {
         let Some(file) = self.file.clone() else {
-            return Loaded::Nothing;
+            return LoadedState::NoState;
         };
         if let Some(next) = self.next {
             sleep_until(next).await;
         }
-        let ended = match self.reading.resume(PATIENCE).await {
+        let ended = match self.reading.resume_wait(PATIENCE).await {
             Some(ended) => ended,
             None => {
                 let file = file.clone();
-                self.reading.run(PATIENCE, move || read(&file)).await
+                self.reading
+                    .run_job(PATIENCE, move || read_state(&file))
+                    .await
             }
         };
         let read = match ended {
@@ -95,8 +97,8 @@ impl Reader {
         self.next = Some(Instant::now() + PAUSE);
         let path = file.display();
         let loaded = match read {
-            Ok(Some(state)) => Loaded::State(Box::new(state)),
-            Ok(None) => Loaded::Nothing,
+            Ok(Some(state)) => LoadedState::State(Box::new(state)),
+            Ok(None) => LoadedState::NoState,
             Err(error) if is_garbage(&error) => {
                 let problem = error.to_string();
                 tracing::warn!(
@@ -104,7 +106,7 @@ impl Reader {
                     problem,
                     "the state file is of no use: what it kept is found out anew"
                 );
-                Loaded::Nothing
+                LoadedState::NoState
             }
             Err(error) => return self.put_off(&file, error.to_string()),
         };
@@ -116,7 +118,7 @@ impl Reader {
     }
 
     /// Logs a problem, and returns it.
-    fn put_off(&mut self, file: &Path, problem: String) -> Loaded {
+    fn put_off(&mut self, file: &Path, problem: String) -> LoadedState {
         if self.told != problem {
             tracing::warn!(
                 path = %file.display(),
@@ -125,7 +127,7 @@ impl Reader {
             );
             self.told.clone_from(&problem);
         }
-        Loaded::Unread(problem)
+        LoadedState::Unread(problem)
     }
 }
 
@@ -134,7 +136,7 @@ impl Reader {
 /// # Errors
 /// [`io::ErrorKind::InvalidData`] if the file is malformed; any other error means that it may be
 /// readable later.
-pub(super) fn read(path: &Path) -> io::Result<Option<State>> {
+pub(super) fn read_state(path: &Path) -> io::Result<Option<SavedState>> {
     let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
     let text = small::read_bytes(path, MOST as u64).map_err(|error| match error {
         small::Error::Io(error) => error,
@@ -152,7 +154,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<State>> {
         }
         text => text?,
     };
-    State::parse(&text).map(Some)
+    SavedState::parse_state(&text).map(Some)
 }
 
 /// True if the file was read and is malformed.

@@ -15,15 +15,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    read::read,
-    write::{Writer, keep_with},
+    read::read_state,
+    write::{StateWriter, keep_with},
     *,
 };
 
 const LONG: Duration = Duration::from_secs(30);
 
-fn state(boot: &str) -> State {
-    let mut state = State::default();
+fn state(boot: &str) -> SavedState {
+    let mut state = SavedState::default();
     state.health.boot_id = boot.to_owned();
     state
 }
@@ -35,27 +35,29 @@ fn place() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-async fn load(path: &Path) -> Loaded {
-    reader(path).attempt().await
+async fn load(path: &Path) -> LoadedState {
+    reader(path).try_read().await
 }
 
-fn reader(path: &Path) -> Reader {
-    let mut reader = Reader::default();
+fn reader(path: &Path) -> StateReader {
+    let mut reader = StateReader::default();
     reader.turn_to(Some(path.to_owned()));
     reader
 }
 
-async fn save(path: &Path, state: &State) {
+async fn save(path: &Path, state: &SavedState) {
     let state = Arc::new(state.clone());
-    let saved = Writer::new(LONG).save(path.to_owned(), state).await;
+    let saved = StateWriter::new(LONG)
+        .write_state(path.to_owned(), state)
+        .await;
     saved.unwrap();
 }
 
 /// Waits until the file has the state of that boot.
 async fn has(path: &Path, boot: &str) {
     let begun = Instant::now();
-    let is_of = |state: State| state.health.boot_id == boot;
-    while !read(path).ok().flatten().is_some_and(is_of) {
+    let is_of = |state: SavedState| state.health.boot_id == boot;
+    while !read_state(path).ok().flatten().is_some_and(is_of) {
         assert!(begun.elapsed() < LONG, "{boot}");
         sleep(Duration::from_millis(10)).await;
     }
@@ -63,18 +65,18 @@ async fn has(path: &Path, boot: &str) {
 
 /// The task that writes the file, and its channels.
 struct Keeper {
-    drafts: watch::Sender<Draft>,
-    keeping: watch::Sender<Keeping>,
+    drafts: watch::Sender<StateDraft>,
+    keeping: watch::Sender<StateFileStatus>,
     stop: CancellationToken,
     work: JoinSet<()>,
 }
 
 impl Keeper {
     /// Starts the task for a file that was read.
-    fn new(path: &Path, writer: Writer) -> Self {
-        let mut keeping = Keeping::new(Some(path.to_owned()));
-        keeping.read(None, 0);
-        let (drafts, receiver) = watch::channel(Draft::default());
+    fn new(path: &Path, writer: StateWriter) -> Self {
+        let mut keeping = StateFileStatus::new(Some(path.to_owned()));
+        keeping.record_read(None, 0);
+        let (drafts, receiver) = watch::channel(StateDraft::default());
         let (keeping, stop) = (watch::Sender::new(keeping), CancellationToken::new());
         let mut work = JoinSet::new();
         work.spawn(keep_with(writer, receiver, keeping.clone(), stop.clone()));
@@ -89,11 +91,11 @@ impl Keeper {
     fn draft(&self, path: &Path, boot: &str) {
         let state = state(boot);
         self.drafts
-            .send_modify(|draft| draft.set(path.to_owned(), state));
+            .send_modify(|draft| draft.replace_state(path.to_owned(), state));
     }
 
     /// Waits until the newest draft is settled. Returns the status.
-    async fn settled(&self) -> Keeping {
+    async fn settled(&self) -> StateFileStatus {
         let number = self.drafts.borrow().number;
         let mut keeping = self.keeping.subscribe();
         let settled = keeping.wait_for(|keeping| keeping.is_settled(number));
@@ -109,12 +111,12 @@ impl Keeper {
 #[tokio::test]
 async fn what_was_kept_is_read_again() {
     let (_folder, path) = place();
-    assert_eq!(load(&path).await, Loaded::Nothing);
+    assert_eq!(load(&path).await, LoadedState::NoState);
     let mut state = state("a");
     let all = BTreeMap::from([("all".to_owned(), Timestamp::UNIX_EPOCH)]);
     state.releases.insert("acme".to_owned(), all);
     save(&path, &state).await;
-    assert_eq!(load(&path).await, Loaded::State(Box::new(state)));
+    assert_eq!(load(&path).await, LoadedState::State(Box::new(state)));
 }
 
 /// Version 1 has neither a version of the whole file nor names of backends.
@@ -129,7 +131,7 @@ fn a_file_of_version_1_keeps_cordons_and_releases() {
         },
         "released": {"0000:3b:00.0": "2026-01-02T00:00:00Z"}
     }"#;
-    let state = State::parse(text).unwrap();
+    let state = SavedState::parse_state(text).unwrap();
     assert_eq!(state.version, 2);
     assert!(!state.health.devices[&DeviceId::new("GPU-0")].is_blank());
     let unnamed = &state.health.devices[&DeviceId::new("GPU-1")];
@@ -140,7 +142,7 @@ fn a_file_of_version_1_keeps_cordons_and_releases() {
         state.releases,
         BTreeMap::from([("nvidia".to_owned(), cards)])
     );
-    let again = State::parse(&state.text().unwrap()).unwrap();
+    let again = SavedState::parse_state(&state.to_file_text().unwrap()).unwrap();
     assert_eq!(again, state);
 }
 
@@ -149,14 +151,14 @@ async fn garbage_is_left_out_of_account() {
     let (_folder, path) = place();
     for garbage in ["", "{", "[1, 2]", "\u{0}\u{1}", "{\"health\": 3}"] {
         fs_err::write(&path, garbage).unwrap();
-        assert_eq!(load(&path).await, Loaded::Nothing, "{garbage}");
+        assert_eq!(load(&path).await, LoadedState::NoState, "{garbage}");
     }
     let huge = fs_err::File::create(&path).unwrap();
     huge.set_len(1 << 40).unwrap();
-    assert_eq!(load(&path).await, Loaded::Nothing);
+    assert_eq!(load(&path).await, LoadedState::NoState);
     fs_err::remove_file(&path).unwrap();
     fs_err::create_dir(&path).unwrap();
-    assert_eq!(load(&path).await, Loaded::Nothing, "a folder");
+    assert_eq!(load(&path).await, LoadedState::NoState, "a folder");
 }
 
 #[tokio::test]
@@ -164,10 +166,13 @@ async fn a_newer_file_is_read_as_far_as_it_is_known() {
     let (_folder, path) = place();
     let text = r#"{"version": 9, "health": {"boot_id": "b", "later": 1}, "news": []}"#;
     fs_err::write(&path, text).unwrap();
-    assert_eq!(load(&path).await, Loaded::State(Box::new(state_of(9, "b"))));
+    assert_eq!(
+        load(&path).await,
+        LoadedState::State(Box::new(state_of(9, "b")))
+    );
 }
 
-fn state_of(version: u32, boot: &str) -> State {
+fn state_of(version: u32, boot: &str) -> SavedState {
     let mut state = state(boot);
     state.version = version;
     state
@@ -195,12 +200,15 @@ async fn a_file_that_cannot_be_read_is_tried_until_it_can(
     hinder(&path);
     let mut reader = reader(&path);
     for _ in 0..2 {
-        assert!(matches!(reader.attempt().await, Loaded::Unread(_)));
+        assert!(matches!(reader.try_read().await, LoadedState::Unread(_)));
         assert!(reader.is_pending());
     }
     mend(&path);
     save(&path, &state("a")).await;
-    assert_eq!(reader.attempt().await, Loaded::State(Box::new(state("a"))));
+    assert_eq!(
+        reader.try_read().await,
+        LoadedState::State(Box::new(state("a")))
+    );
     assert!(!reader.is_pending());
 }
 
@@ -208,7 +216,7 @@ async fn a_file_that_cannot_be_read_is_tried_until_it_can(
 async fn a_file_that_was_read_is_not_read_again_when_it_is_turned_to_once_more() {
     let (folder, path) = place();
     let mut reader = reader(&path);
-    assert_eq!(reader.attempt().await, Loaded::Nothing);
+    assert_eq!(reader.try_read().await, LoadedState::NoState);
     reader.turn_to(Some(folder.path().join("other.json")));
     assert!(reader.is_pending());
     reader.turn_to(Some(path));
@@ -220,7 +228,7 @@ async fn a_file_that_was_read_is_not_read_again_when_it_is_turned_to_once_more()
 #[tokio::test]
 async fn every_change_reaches_the_file_and_the_last_one_even_when_all_ends() {
     let (_folder, path) = place();
-    let keeper = Keeper::new(&path, Writer::new(LONG));
+    let keeper = Keeper::new(&path, StateWriter::new(LONG));
     keeper.draft(&path, "1");
     assert_eq!(keeper.settled().await.not_kept(), None);
     has(&path, "1").await;
@@ -233,7 +241,7 @@ async fn every_change_reaches_the_file_and_the_last_one_even_when_all_ends() {
 async fn a_folder_that_is_not_there_ends_nothing_and_is_told() {
     let (folder, _) = place();
     let path = folder.path().join("no/state.json");
-    let mut keeper = Keeper::new(&path, Writer::new(LONG));
+    let mut keeper = Keeper::new(&path, StateWriter::new(LONG));
     for boot in ["1", "2"] {
         keeper.draft(&path, boot);
         let problem = keeper.settled().await.not_kept().unwrap();
@@ -248,9 +256,9 @@ async fn a_pipe_in_its_place_hangs_nobody_and_is_replaced() {
     let (_folder, path) = place();
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(CWD, &path, kind, Mode::RWXU, 0).unwrap();
-    let error = read(&path).unwrap_err();
+    let error = read_state(&path).unwrap_err();
     assert!(error.to_string().contains("not a file"), "{error}");
-    assert_eq!(load(&path).await, Loaded::Nothing);
+    assert_eq!(load(&path).await, LoadedState::NoState);
     save(&path, &state("1")).await;
     has(&path, "1").await;
 }
@@ -269,13 +277,13 @@ async fn garbage_is_set_aside_before_it_is_replaced() {
 }
 
 /// Starts a write that hangs until the returned sender is dropped.
-async fn hang(writer: &mut Writer) -> mpsc::Sender<()> {
+async fn hang(writer: &mut StateWriter) -> mpsc::Sender<()> {
     let (hung, disk) = mpsc::channel();
     let write = move || {
         let _ = disk.recv();
         Ok(())
     };
-    let late = writer.writing.run(Duration::ZERO, write).await;
+    let late = writer.writing.run_job(Duration::ZERO, write).await;
     assert!(matches!(late, Err(host::lane::Error::Late)));
     hung
 }
@@ -283,17 +291,17 @@ async fn hang(writer: &mut Writer) -> mpsc::Sender<()> {
 #[tokio::test]
 async fn a_write_that_hangs_is_told_and_no_other_is_begun() {
     let (_folder, path) = place();
-    let mut writer = Writer::new(Duration::from_millis(20));
+    let mut writer = StateWriter::new(Duration::from_millis(20));
     let hung = hang(&mut writer).await;
     for _ in 0..2 {
-        let error = writer.save(path.clone(), Arc::new(state("1"))).await;
+        let error = writer.write_state(path.clone(), Arc::new(state("1"))).await;
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert!(!path.exists());
     }
     drop(hung);
     writer.limit = LONG;
     writer
-        .save(path.clone(), Arc::new(state("2")))
+        .write_state(path.clone(), Arc::new(state("2")))
         .await
         .unwrap();
     has(&path, "2").await;
@@ -305,7 +313,7 @@ async fn a_write_that_hangs_is_told_and_no_other_is_begun() {
 #[tokio::test]
 async fn a_disk_that_hangs_does_not_keep_the_agent_from_its_end(#[case] at_work: bool) {
     let (_folder, path) = place();
-    let mut writer = Writer::new(LONG * 100);
+    let mut writer = StateWriter::new(LONG * 100);
     let _hung = hang(&mut writer).await;
     let keeper = Keeper::new(&path, writer);
     keeper.draft(&path, "1");
@@ -329,7 +337,7 @@ fn laden(words: &str, cordoned: bool) -> Value {
 }
 
 /// Returns a state with so many changes and devices, every second device cordoned, with long texts.
-fn full(changes: usize, devices: usize) -> State {
+fn full(changes: usize, devices: usize) -> SavedState {
     let words = "\u{1f4a5}\\\"\n".repeat(60);
     let cause = json!({
         "kind": "Ecc", "evidence": words, "since": SINCE, "ends_when": words,
@@ -356,11 +364,11 @@ fn what_is_written_can_be_read_again_however_much_it_is() {
     let state = full(64, 256);
     assert_eq!(state.health.devices.len(), 256);
     assert!(serde_json::to_vec(&state).unwrap().len() > 2 * MOST);
-    let text = state.text().unwrap();
+    let text = state.to_file_text().unwrap();
     assert!(text.len() <= MOST, "{} bytes", text.len());
     let (_folder, path) = place();
     fs_err::write(&path, &text).unwrap();
-    let again = read(&path).unwrap().unwrap();
+    let again = read_state(&path).unwrap().unwrap();
     let kept: Vec<&str> = again.health.devices.keys().map(DeviceId::as_str).collect();
     let cordoned = (0..256).step_by(2).map(|n| format!("GPU-{n:03}"));
     assert_eq!(kept, cordoned.collect::<Vec<_>>());
@@ -370,6 +378,6 @@ fn what_is_written_can_be_read_again_however_much_it_is() {
 #[test]
 fn what_is_not_too_long_is_written_as_it_is() {
     let state = full(8, 64);
-    let text = state.text().unwrap();
-    assert!(serde_json::from_slice::<State>(&text).unwrap() == state);
+    let text = state.to_file_text().unwrap();
+    assert!(serde_json::from_slice::<SavedState>(&text).unwrap() == state);
 }

@@ -13,8 +13,8 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Draft, Keeping, State,
-    read::{is_garbage, read},
+    SavedState, StateDraft, StateFileStatus,
+    read::{is_garbage, read_state},
 };
 use crate::Published;
 
@@ -31,7 +31,7 @@ const MODE: u32 = 0o600;
 
 /// Writer of the state file.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct StateWriter {
     /// Time after which a write is reported as late.
     pub(super) limit: Duration,
     /// One write at a time. A write that is late stays here until it ends.
@@ -40,9 +40,9 @@ pub(super) struct Writer {
     checked: Option<PathBuf>,
 }
 
-// === impl Writer ===
+// === impl StateWriter ===
 
-impl Writer {
+impl StateWriter {
     pub(super) fn new(limit: Duration) -> Self {
         Self {
             limit,
@@ -56,10 +56,14 @@ impl Writer {
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] if the disk does not answer in time. No other write starts
     /// before the late one ends.
-    pub(super) async fn save(&mut self, path: PathBuf, state: Arc<State>) -> io::Result<()> {
-        if let Some(earlier) = self.writing.resume(self.limit).await {
+    pub(super) async fn write_state(
+        &mut self,
+        path: PathBuf,
+        state: Arc<SavedState>,
+    ) -> io::Result<()> {
+        if let Some(earlier) = self.writing.resume_wait(self.limit).await {
             // The result of a late write does not matter: a newer state follows.
-            let _ = earlier.map_err(|error| self.failure(error))?;
+            let _ = earlier.map_err(|error| self.io_error(error))?;
         }
         let first = self.checked.as_ref() != Some(&path);
         let file = path.clone();
@@ -68,15 +72,15 @@ impl Writer {
             if first {
                 set_aside(&file);
             }
-            host::atomic::write(&file, &state.text()?, MODE)
+            host::atomic::replace_file(&file, &state.to_file_text()?, MODE)
         };
-        let written = self.writing.run(self.limit, write).await;
-        written.map_err(|error| self.failure(error))??;
+        let written = self.writing.run_job(self.limit, write).await;
+        written.map_err(|error| self.io_error(error))??;
         self.checked = Some(path);
         Ok(())
     }
 
-    fn failure(&self, error: lane::Error) -> io::Error {
+    fn io_error(&self, error: lane::Error) -> io::Error {
         match error {
             lane::Error::Broken(error) => io::Error::other(error),
             lane::Error::Late => {
@@ -89,20 +93,20 @@ impl Writer {
 
 /// Writes each new draft until cancelled, and the last one afterwards, if the disk answers within a
 /// second.
-pub async fn keep(published: Published, stop: CancellationToken) {
+pub async fn keep_state_file(published: Published, stop: CancellationToken) {
     let drafts = published.drafts.subscribe();
-    keep_with(Writer::new(LIMIT), drafts, published.keeping, stop).await;
+    keep_with(StateWriter::new(LIMIT), drafts, published.keeping, stop).await;
 }
 
 /// The same with a given writer, for tests.
 pub(super) async fn keep_with(
-    writer: Writer,
-    drafts: watch::Receiver<Draft>,
-    keeping: watch::Sender<Keeping>,
+    writer: StateWriter,
+    drafts: watch::Receiver<StateDraft>,
+    keeping: watch::Sender<StateFileStatus>,
     stop: CancellationToken,
 ) {
     tokio::select! {
-        () = follow(writer, drafts, keeping, &stop) => {}
+        () = write_drafts(writer, drafts, keeping, &stop) => {}
         () = async { stop.cancelled().await; sleep(LAST).await } => {
             tracing::warn!("the disk does not take the state file: what changed last is not kept");
         }
@@ -110,10 +114,10 @@ pub(super) async fn keep_with(
 }
 
 /// Writes drafts one after another. Returns when cancelled and the newest draft was tried.
-async fn follow(
-    mut writer: Writer,
-    mut drafts: watch::Receiver<Draft>,
-    keeping: watch::Sender<Keeping>,
+async fn write_drafts(
+    mut writer: StateWriter,
+    mut drafts: watch::Receiver<StateDraft>,
+    keeping: watch::Sender<StateFileStatus>,
     stop: &CancellationToken,
 ) {
     let mut told = String::new();
@@ -131,9 +135,9 @@ async fn follow(
         if ended && !drafts.has_changed().unwrap_or(false) {
             return;
         }
-        let Draft { number, content } = drafts.borrow_and_update().clone();
+        let StateDraft { number, content } = drafts.borrow_and_update().clone();
         if let Some((file, state)) = content {
-            let problem = writer.save(file.clone(), state).await.err();
+            let problem = writer.write_state(file.clone(), state).await.err();
             let problem = problem.map(|error| error.to_string());
             keeping.send_modify(|keeping| keeping.wrote(&file, number, problem.clone()));
             let problem = problem.unwrap_or_default();
@@ -153,7 +157,7 @@ async fn follow(
 
 /// Renames a malformed file to `*.bad`, so that it can be examined.
 fn set_aside(path: &Path) {
-    let garbage = read(path).is_err_and(|error| is_garbage(&error));
+    let garbage = read_state(path).is_err_and(|error| is_garbage(&error));
     if !garbage || !path.is_file() {
         return;
     }

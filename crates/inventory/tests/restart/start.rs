@@ -3,13 +3,13 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use health::Policy;
-use inventory::{Change, Inputs, Published, Requests, State};
+use health::HealthPolicy;
+use inventory::{ChangeRequests, DeviceChange, Inputs, Published, SavedState};
 use model::{
     Device,
-    sample::{self, card},
+    sample::{self, sample_card},
 };
-use probe::{Sighting, Update, supervisor::OrdersByBackend};
+use probe::{BackendState, Update, supervisor::OrdersByBackend};
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -29,7 +29,7 @@ const DEVICES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Starts {
     runtime: Runtime,
-    policy: Policy,
+    policy: HealthPolicy,
     file: PathBuf,
     _folder: TempDir,
 }
@@ -41,9 +41,9 @@ impl Starts {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let file = folder.path().join("state.json");
-        let mut policy = Policy {
+        let mut policy = HealthPolicy {
             vendors: nvidia_rules::VENDORS,
-            ..Policy::default()
+            ..HealthPolicy::default()
         };
         policy.health.state_file = Some(file.clone());
         let runtime = Builder::new_current_thread().enable_all().build();
@@ -59,27 +59,29 @@ impl Starts {
     /// that can be written and read again. An agent starts on it in both cases, and the state that
     /// this agent saves can be written, read and started on again.
     pub(crate) fn check(&self, bytes: &[u8]) {
-        if let Ok(state) = State::parse(bytes) {
-            match state.text() {
+        if let Ok(state) = SavedState::parse_state(bytes) {
+            match state.to_file_text() {
                 Ok(text) => assert_same(&text, &state),
                 Err(error) => assert!(bytes.len() > SMALL, "{error}"),
             }
         }
         let kept = self.start(bytes);
-        let text = kept.text().expect("what an agent keeps can be written");
+        let text = kept
+            .to_file_text()
+            .expect("what an agent keeps can be written");
         assert_same(&text, &kept);
         self.start(&text);
     }
 
     /// Starts an agent on a file with these bytes. Returns the state that it saves after it has
     /// seen two cards and an operator has cordoned one of them.
-    fn start(&self, bytes: &[u8]) -> State {
+    fn start(&self, bytes: &[u8]) -> SavedState {
         std::fs::write(&self.file, bytes).expect("the file can be written");
         let published = Published::new();
         let mut readers = published.readers();
         let (_config, policy) = watch::channel(self.policy.clone());
         let (updates, mut reports) = mpsc::channel(1);
-        let (requests, mut queue) = Requests::channel();
+        let (requests, mut queue) = ChangeRequests::open_queue();
         let inputs = Inputs {
             policy,
             updates: &mut reports,
@@ -87,21 +89,23 @@ impl Starts {
             orders: OrdersByBackend::default(),
             boot_id: BOOT.to_owned(),
         };
-        let cordoned = card(0).id;
+        let cordoned = sample_card(0).id;
         let work = async {
-            let seen = Update::Sighting(Box::new(sighting()));
+            let seen = Update::State(Box::new(sighting()));
             updates.send(seen).await.expect("the inventory runs");
             let met = readers.snapshots.wait_for(|now| !now.devices.is_empty());
             drop(met.await.expect("the inventory runs"));
             let devices = vec![cordoned.clone()];
             let reason = "a reason".to_owned();
-            requests.ask(Change::Cordon { devices, reason }).await;
+            requests
+                .request_change(DeviceChange::Cordon { devices, reason })
+                .await;
             // The inventory ends when the last sender is dropped.
             drop(updates);
         };
         self.runtime
-            .block_on(async { tokio::join!(inventory::run(inputs, published), work) });
-        let kept = readers.drafts.borrow().state().cloned();
+            .block_on(async { tokio::join!(inventory::run_inventory(inputs, published), work) });
+        let kept = readers.drafts.borrow().draft_state().cloned();
         let kept = kept.expect("a cordon is kept");
         let devices = &kept.health.devices;
         assert!(devices.contains_key(&cordoned) || devices.len() == DEVICES);
@@ -111,12 +115,12 @@ impl Starts {
 
 /// Asserts that a text is that of a state. Facts that this version knows are the same; in others
 /// the last bit of a fraction may differ.
-fn assert_same(text: &[u8], state: &State) {
+fn assert_same(text: &[u8], state: &SavedState) {
     assert!(text.len() <= MOST);
-    let again = State::parse(text).expect("what was written can be read");
+    let again = SavedState::parse_state(text).expect("what was written can be read");
     assert_eq!(again.health, state.health);
     assert_eq!(again.releases, state.releases);
-    let facts = |state: &State| -> BTreeMap<_, _> {
+    let facts = |state: &SavedState| -> BTreeMap<_, _> {
         let facts = state.facts.clone().into_iter();
         facts
             .map(|(id, facts)| (id, serde_json::from_value::<Device>(facts).ok()))
@@ -126,8 +130,8 @@ fn assert_same(text: &[u8], state: &State) {
 }
 
 /// Returns a report of two cards and a driver.
-fn sighting() -> Sighting {
-    let mut sighting = probe::sample::sighting([card(0), card(1)]);
-    sighting.backend.driver = Some(sample::driver(1));
+fn sighting() -> BackendState {
+    let mut sighting = probe::sample::backend_state([sample_card(0), sample_card(1)]);
+    sighting.backend.driver = Some(sample::loaded_driver(1));
     sighting
 }

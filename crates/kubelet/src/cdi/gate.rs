@@ -3,31 +3,35 @@
 
 use std::sync::Arc;
 
-use cdi::{Evidence, Outcome};
+use cdi::{StoreOutcome, SupportEvidence};
 use config::ListStrategy;
 use grant::cdi_names;
 use pool::{Offer, Offers, Unit};
-use rules::{Reason, Runtime, resolve_lists};
+use rules::{CdiSupport, ListReason, resolve_lists};
 
 use super::status::ListStatus;
 
 /// Evidence on CDI support of the two programs that pass a CDI name to a container.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
-    pub(super) runtime: Evidence,
-    pub(super) kubelet: Evidence,
+pub(super) struct KnownSupport {
+    pub(super) runtime: SupportEvidence,
+    pub(super) kubelet: SupportEvidence,
 }
 
 /// Returns the offers for the kubelet, and the strategies of each offer that may use CDI. `outcome`
 /// has the names that are in specs on the disk.
-pub(super) fn gate(draft: &Offers, outcome: &Outcome, known: &Known) -> (Offers, Vec<ListStatus>) {
+pub(super) fn gate(
+    draft: &Offers,
+    outcome: &StoreOutcome,
+    known: &KnownSupport,
+) -> (Offers, Vec<ListStatus>) {
     let mut lists = Vec::new();
     let offers = draft
         .iter()
         .map(|offer| match offer.pool.handover.may_use_cdi() {
             false => Arc::clone(offer),
             true => {
-                let (offer, status) = one(offer, outcome, known);
+                let (offer, status) = gate_offer(offer, outcome, known);
                 lists.push(status);
                 Arc::new(offer)
             }
@@ -35,32 +39,32 @@ pub(super) fn gate(draft: &Offers, outcome: &Outcome, known: &Known) -> (Offers,
     (offers.collect(), lists)
 }
 
-fn one(offer: &Offer, outcome: &Outcome, known: &Known) -> (Offer, ListStatus) {
+fn gate_offer(offer: &Offer, outcome: &StoreOutcome, known: &KnownSupport) -> (Offer, ListStatus) {
     let missing: Vec<Option<String>> = offer
         .units
         .iter()
-        .map(|unit| missing(offer, unit, outcome))
+        .map(|unit| explain_missing(offer, unit, outcome))
         .collect();
-    let runtime = Runtime {
+    let runtime = CdiSupport {
         cdi_spec: missing.iter().all(Option::is_none),
         cdi_devices: known.runtime.supported,
         kubelet: known.kubelet.supported,
     };
     let found = resolve_lists(&offer.pool.handover, runtime);
     let cdi = [ListStrategy::CdiCri, ListStrategy::CdiAnnotations];
-    let blocked = cdi.iter().any(|list| found.has(*list));
+    let blocked = cdi.iter().any(|list| found.has_strategy(*list));
     let status = ListStatus {
         resource: offer.resource.clone(),
         lists: found.clone(),
         why: match found.reason {
-            Reason::Configured => found.reason.to_string(),
-            Reason::NoSpec => {
+            ListReason::Configured => found.reason.to_string(),
+            ListReason::NoSpec => {
                 let first = missing.iter().flatten().next();
                 format!("{}: {}", found.reason, first.map_or("", |why| why))
             }
-            Reason::NoCdi => format!("{}: {}", found.reason, known.runtime.reason),
-            Reason::NoKubelet => format!("{}: {}", found.reason, known.kubelet.reason),
-            Reason::Cdi => format!(
+            ListReason::NoCdi => format!("{}: {}", found.reason, known.runtime.reason),
+            ListReason::NoKubelet => format!("{}: {}", found.reason, known.kubelet.reason),
+            ListReason::Cdi => format!(
                 "{}: {}; {}",
                 found.reason, known.kubelet.reason, known.runtime.reason
             ),
@@ -84,12 +88,12 @@ fn one(offer: &Offer, outcome: &Outcome, known: &Known) -> (Offer, ListStatus) {
 }
 
 /// Reason why the runtime could not look up a CDI name of the unit; `None` if all names are in specs.
-fn missing(offer: &Offer, unit: &Unit, outcome: &Outcome) -> Option<String> {
-    let device = &offer.entry(unit)?.device;
+fn explain_missing(offer: &Offer, unit: &Unit, outcome: &StoreOutcome) -> Option<String> {
+    let device = &offer.entry_of_unit(unit)?.device;
     let names = cdi_names(offer, device);
     let name = names.iter().find(|name| !outcome.names.contains(*name))?;
     let (kind, _) = name.split_once('=')?;
-    let why = match outcome.problem(kind) {
+    let why = match outcome.find_problem(kind) {
         Some(problem) => problem.to_owned(),
         None => "it is not in the CDI spec, see the agent's notes on CDI".to_owned(),
     };

@@ -17,7 +17,7 @@ const RECORD: &str = "kubelet_internal_checkpoint";
 
 /// CDI names in the kubelet's checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldNames {
     /// Qualified names, `vendor/class=device`.
     pub(super) names: BTreeSet<String>,
     /// Number of containers with at least one of the names.
@@ -26,21 +26,21 @@ pub(super) struct Held {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Record {
-    data: Data,
+struct AllocationCheckpoint {
+    data: AllocationData,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Data {
+struct AllocationData {
     // Go writes a nil slice as `null`, not as `[]`.
     /// One entry for each container and resource; null if there are none.
-    pod_device_entries: Option<Vec<Entry>>,
+    pod_device_entries: Option<Vec<AllocationEntry>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Entry {
+struct AllocationEntry {
     #[serde(rename = "PodUID")]
     pod: String,
     container_name: String,
@@ -52,24 +52,25 @@ struct Entry {
 ///
 /// # Errors
 /// The checkpoint cannot be read or is not in the known form; the text is for an operator.
-pub(super) fn held(dir: &Path, kinds: &[&str]) -> Result<Option<Held>, String> {
+pub(super) fn read_held_names(dir: &Path, kinds: &[&str]) -> Result<Option<HeldNames>, String> {
     let path = dir.join(RECORD);
     let text = match small::read_text(&path, TEXT_LIMIT) {
         Ok(text) => text,
         Err(small::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
     };
-    let held = parse(&text, kinds);
+    let held = parse_checkpoint(&text, kinds);
     held.map(Some)
         .map_err(|why| format!("{} is not understood: {why}", path.display()))
 }
 
-fn parse(text: &str, kinds: &[&str]) -> Result<Held, String> {
-    let record: Record = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let mut held = Held::default();
+fn parse_checkpoint(text: &str, kinds: &[&str]) -> Result<HeldNames, String> {
+    let record: AllocationCheckpoint =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut held = HeldNames::default();
     let mut containers = BTreeSet::new();
     for entry in record.data.pod_device_entries.into_iter().flatten() {
-        let names = entry.names(kinds)?;
+        let names = entry.decode_names(kinds)?;
         if !names.is_empty() {
             containers.insert((entry.pod, entry.container_name));
         }
@@ -85,11 +86,11 @@ pub(super) fn is_of(name: &str, kinds: &[&str]) -> bool {
     kind.is_some_and(|kind| kinds.contains(&kind))
 }
 
-// === impl Entry ===
+// === impl AllocationEntry ===
 
-impl Entry {
+impl AllocationEntry {
     /// Names of these kinds in the entry: those for the CRI and those in annotations.
-    fn names(&self, kinds: &[&str]) -> Result<Vec<String>, String> {
+    fn decode_names(&self, kinds: &[&str]) -> Result<Vec<String>, String> {
         // `AllocResp` is the protobuf message that the plugin answered to `Allocate`, in base64
         // (pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go, `PodDevicesEntry`).
         let text = self.alloc_resp.as_deref().unwrap_or_default();

@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cdi::Evidence;
+use cdi::SupportEvidence;
 use config::{Cdi, RuntimeSupport};
 use host::small;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ const CLAIMS_GROUP: &str = "checkpoint.dra.kubelet.k8s.io/";
 /// File with the resources of admitted pods.
 const PODS: &str = "allocated_pods_state";
 
-/// State of DRA claims as on the disk. The field `Data` is a string with JSON text in it.
+/// State of DRA claims as on the disk. The field `AllocationData` is a string with JSON text in it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ClaimsFile {
@@ -43,23 +43,27 @@ struct ClaimsFile {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Claims {
+struct ClaimsHeader {
     api_version: String,
 }
 
 /// Reads the evidence on the kubelet with this device plugin folder, on the host under `host_root`. The call
 /// blocks. It never fails: a file that cannot be read is no evidence, and the reason says so.
-pub(super) fn evidence(cdi: &Cdi, kubelet_dir: &Path, host_root: &Path) -> Evidence {
+pub(super) fn find_kubelet_support(
+    cdi: &Cdi,
+    kubelet_dir: &Path,
+    host_root: &Path,
+) -> SupportEvidence {
     match cdi.runtime {
-        RuntimeSupport::Supported => Evidence::new(true, "the config says `supported`"),
-        RuntimeSupport::Unsupported => Evidence::new(false, "the config says `unsupported`"),
-        RuntimeSupport::Auto => look(&roots(kubelet_dir, host_root)),
+        RuntimeSupport::Supported => SupportEvidence::new(true, "the config says `supported`"),
+        RuntimeSupport::Unsupported => SupportEvidence::new(false, "the config says `unsupported`"),
+        RuntimeSupport::Auto => search_roots(&list_root_folders(kubelet_dir, host_root)),
     }
 }
 
 /// Paths at which the agent may see the kubelet's root folder. A pod often mounts the device plugin folder of
 /// the host, but not its parent. Then the root folder is below `host_root`.
-fn roots(kubelet_dir: &Path, host_root: &Path) -> Vec<PathBuf> {
+fn list_root_folders(kubelet_dir: &Path, host_root: &Path) -> Vec<PathBuf> {
     let Some(beside) = kubelet_dir.parent() else {
         return Vec::new();
     };
@@ -69,12 +73,15 @@ fn roots(kubelet_dir: &Path, host_root: &Path) -> Vec<PathBuf> {
     roots
 }
 
-fn look(roots: &[PathBuf]) -> Evidence {
+fn search_roots(roots: &[PathBuf]) -> SupportEvidence {
     let mut against = Vec::new();
     for root in roots {
-        for found in [claims(&root.join(CLAIMS)), pods(&root.join(PODS))] {
+        for found in [
+            check_claims_state(&root.join(CLAIMS)),
+            pods(&root.join(PODS)),
+        ] {
             match found {
-                Ok(Some(reason)) => return Evidence::new(true, reason),
+                Ok(Some(reason)) => return SupportEvidence::new(true, reason),
                 Ok(None) => {}
                 Err(why) => against.push(why),
             }
@@ -89,11 +96,11 @@ fn look(roots: &[PathBuf]) -> Evidence {
          cdi.runtime: supported",
         places.join(" or ")
     ));
-    Evidence::new(false, against.join("; "))
+    SupportEvidence::new(false, against.join("; "))
 }
 
 /// Evidence in the state of claims; `None` if there is no such file.
-fn claims(path: &Path) -> Result<Option<String>, String> {
+fn check_claims_state(path: &Path) -> Result<Option<String>, String> {
     let name = path.display();
     let text = match small::read_text(path, TEXT_LIMIT) {
         Ok(text) => text,
@@ -101,7 +108,7 @@ fn claims(path: &Path) -> Result<Option<String>, String> {
         Err(error) => return Err(format!("{name} cannot be read: {error}")),
     };
     let file: Option<ClaimsFile> = serde_json::from_str(&text).ok();
-    let claims = file.and_then(|file| serde_json::from_str::<Claims>(&file.data).ok());
+    let claims = file.and_then(|file| serde_json::from_str::<ClaimsHeader>(&file.data).ok());
     match claims.is_some_and(|claims| claims.api_version.starts_with(CLAIMS_GROUP)) {
         true => Ok(Some(format!(
             "{name} is of a kubelet of 1.31 or newer, which pass CDI names on"

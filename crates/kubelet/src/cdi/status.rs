@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use api::{CdiEvidence, CdiFile, CdiLists, CdiStatus, word};
-use cdi::{Evidence, store::FileStatus};
+use api::{CdiEvidence, CdiFile, CdiLists, CdiStatus, serialized_word};
+use cdi::{SupportEvidence, store::FileStatus};
 use model::ResourceName;
-use rules::Lists;
+use rules::ResolvedLists;
 
 /// State of the CDI stage after one round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct CdiStageStatus {
     /// Folder of the specs.
     pub dir: PathBuf,
     /// Spec files that exist or are wanted.
@@ -19,9 +19,9 @@ pub struct Status {
     /// Notes for the operator, for example on files of the driver that a container will not get.
     pub notes: Vec<String>,
     /// Evidence on the container runtime.
-    pub runtime: Evidence,
+    pub runtime: SupportEvidence,
     /// Evidence on the kubelet.
-    pub kubelet: Evidence,
+    pub kubelet: SupportEvidence,
     /// Device list strategies of each resource that may use CDI.
     pub lists: Vec<ListStatus>,
 }
@@ -32,16 +32,16 @@ pub struct ListStatus {
     /// Name of the resource.
     pub resource: ResourceName,
     /// Strategies in force, the same as in the offer.
-    pub lists: Lists,
+    pub lists: ResolvedLists,
     /// Reason for the strategies, with the evidence, for an operator.
     pub why: String,
 }
 
-// === impl Status ===
+// === impl CdiStageStatus ===
 
-impl Status {
+impl CdiStageStatus {
     /// Writes one log line for each difference from the status before.
-    pub(super) fn log(&self, old: &Self) {
+    pub(super) fn log_changes(&self, old: &Self) {
         for file in self.files.iter().filter(|file| !old.files.contains(file)) {
             let (path, names) = (file.path.display(), file.names);
             match &file.problem {
@@ -64,21 +64,21 @@ impl Status {
     }
 }
 
-impl From<&Status> for CdiStatus {
-    fn from(status: &Status) -> Self {
+impl From<&CdiStageStatus> for CdiStatus {
+    fn from(status: &CdiStageStatus) -> Self {
         let file = |file: &FileStatus| CdiFile {
-            class: class_of(file.key.kind()).to_owned(),
+            class: class_of(file.key.cdi_kind()).to_owned(),
             path: file.path.clone(),
             names: file.names,
             problem: file.problem.clone(),
         };
         let lists = |lists: &ListStatus| CdiLists {
             resource: lists.resource.clone(),
-            strategies: lists.lists.strategies.iter().map(word).collect(),
-            reason: word(lists.lists.reason),
+            strategies: lists.lists.strategies.iter().map(serialized_word).collect(),
+            reason: serialized_word(lists.lists.reason),
             why: lists.why.clone(),
         };
-        let evidence = |evidence: &Evidence| CdiEvidence {
+        let evidence = |evidence: &SupportEvidence| CdiEvidence {
             supported: evidence.supported,
             reason: evidence.reason.clone(),
         };

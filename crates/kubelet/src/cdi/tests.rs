@@ -5,12 +5,12 @@ mod kept;
 
 use std::path::Path;
 
-use cdi::{Key, Outcome, Spec, Wanted};
+use cdi::{CdiSpec, SpecKey, StoreOutcome, WantedFile};
 use config::{Backends, Handover, ListStrategy, RuntimeSupport};
 use host::lane::Lane;
 use jiff::Timestamp;
 use model::{Device, DeviceNode, DriverFiles, Extras, NodeRole, Phase};
-use nvidia_rules::{Nvidia, VENDORS, sample};
+use nvidia_rules::{NvidiaRules, VENDORS, sample};
 use pool::Offer;
 use rstest::rstest;
 use rules::{Rules as _, SpecRequest, SpecScope};
@@ -30,7 +30,7 @@ struct Stage {
     drafts: watch::Sender<Offers>,
     config: watch::Sender<Arc<Config>>,
     offers: watch::Receiver<Offers>,
-    status: watch::Receiver<Status>,
+    status: watch::Receiver<CdiStageStatus>,
     folder: TempDir,
     /// Token that ends the stage.
     _task: JoinSet<()>,
@@ -44,23 +44,23 @@ impl Stage {
             dir: folder.path().join("cdi"),
             runtime,
         };
-        let settings = Settings {
+        let settings = CdiSettings {
             check: Duration::from_millis(200),
-            ..Settings::new(
+            ..CdiSettings::new(
                 cdi,
                 VENDORS,
                 folder.path().to_owned(),
                 folder.path().join(PLUGINS),
             )
         };
-        let empty = Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH));
+        let empty = Arc::new(Snapshot::empty_at(Timestamp::UNIX_EPOCH));
         let (drafts, config) = (
             watch::Sender::new(Offers::default()),
             watch::Sender::new(config_of(lists)),
         );
         let (offers, status) = (watch::Sender::default(), watch::Sender::default());
         let (came, told) = (offers.subscribe(), status.subscribe());
-        let wires = Wires {
+        let wires = CdiChannels {
             snapshots: watch::Sender::new(empty).subscribe(),
             config: config.subscribe(),
             drafts: drafts.subscribe(),
@@ -68,7 +68,7 @@ impl Stage {
             status,
         };
         let mut task = JoinSet::new();
-        task.spawn(run(settings, wires, CancellationToken::new()));
+        task.spawn(run_stage(settings, wires, CancellationToken::new()));
         Self {
             drafts,
             config,
@@ -97,8 +97,8 @@ impl Stage {
     /// Names in the spec on the disk.
     fn names(&self) -> Vec<String> {
         let text = fs_err::read_to_string(self.file()).unwrap_or_default();
-        let spec: Option<Spec> = serde_json::from_str(&text).ok();
-        let names = spec.iter().flat_map(Spec::names);
+        let spec: Option<CdiSpec> = serde_json::from_str(&text).ok();
+        let names = spec.iter().flat_map(CdiSpec::qualified_names);
         names.map(|name| name.replace(KIND, "")).collect()
     }
 
@@ -113,7 +113,7 @@ impl Stage {
         assert!(there.is_ok(), "{names:?} expected: {:?}", self.names());
     }
 
-    async fn until(&mut self, wanted: impl Fn(&Status) -> bool) -> Status {
+    async fn until(&mut self, wanted: impl Fn(&CdiStageStatus) -> bool) -> CdiStageStatus {
         let found = timeout(LONG, self.status.wait_for(wanted)).await.unwrap();
         found.unwrap().clone()
     }
@@ -142,8 +142,8 @@ fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
         ..Extras::default()
     };
     let cards = cards.iter().map(card).collect();
-    let offer = sample::offer("nvidia.com/gpu", sample::listed(lists), cards);
-    Arc::new(sample::with(extras, offer))
+    let offer = sample::offer_of_devices("nvidia.com/gpu", sample::listed_pool(lists), cards);
+    Arc::new(sample::with_extras(extras, offer))
 }
 
 fn nothing(_: &Path) {}
@@ -164,11 +164,11 @@ async fn a_spec_is_on_the_disk_before_its_offer_is_passed_on() {
     assert!(!file.exists());
     for cards in [&["a"][..], &["a", "b"], &["b"]] {
         let offer = stage.offer(cards).await;
-        let spec: Spec = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+        let spec: CdiSpec = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
         for card in cards {
-            assert!(spec.device(card).is_some(), "{card}");
+            assert!(spec.find_device(card).is_some(), "{card}");
         }
-        assert_eq!(offer.healthy(), cards.len());
+        assert_eq!(offer.healthy_count(), cards.len());
     }
 }
 
@@ -202,7 +202,7 @@ async fn a_file_that_is_removed_or_changed_comes_back() {
 async fn without_a_spec_units_are_unhealthy_and_say_why(#[case] lists: &[ListStrategy]) {
     let mut stage = Stage::start(lists, Supported, blocked);
     let offer = stage.offer(&["a"]).await;
-    assert_eq!(offer.healthy(), 0);
+    assert_eq!(offer.healthy_count(), 0);
     let reason = &offer.units[0].reason;
     assert!(
         reason.contains("k8s.device-plugin.nvidia.com/gpu=a"),
@@ -210,7 +210,9 @@ async fn without_a_spec_units_are_unhealthy_and_say_why(#[case] lists: &[ListStr
     );
     assert!(reason.contains("File exists (os error 17)"), "{reason}");
     fs_err::remove_file(stage.folder.path().join("cdi")).unwrap();
-    let healed = stage.offers.wait_for(|offers| offers[0].healthy() == 1);
+    let healed = stage
+        .offers
+        .wait_for(|offers| offers[0].healthy_count() == 1);
     timeout(LONG, healed).await.unwrap().unwrap();
 }
 
@@ -267,11 +269,11 @@ async fn a_name_outlives_its_node_and_the_agent() {
     let came = second.offers.wait_for(|offers| !offers.is_empty());
     timeout(LONG, came).await.unwrap().unwrap();
     let text = fs_err::read_to_string(second.file()).unwrap();
-    let (left, spec): (Spec, Spec) = (
+    let (left, spec): (CdiSpec, CdiSpec) = (
         serde_json::from_str(&left).unwrap(),
         serde_json::from_str(&text).unwrap(),
     );
-    assert_eq!(spec.device("a"), left.device("a"));
+    assert_eq!(spec.find_device("a"), left.find_device("a"));
 }
 
 #[tokio::test]
@@ -284,7 +286,7 @@ async fn pools_that_change_before_their_offers_take_no_name_away() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(stage.offers.borrow()[0].healthy(), 1);
+    assert_eq!(stage.offers.borrow()[0].healthy_count(), 1);
     assert!(stage.file().exists());
 }
 
@@ -298,7 +300,7 @@ async fn hang_lane<T: Send + 'static>(
         let _ = hung.recv();
         result()
     };
-    let late = lane.run(Duration::ZERO, job).await;
+    let late = lane.run_job(Duration::ZERO, job).await;
     assert!(matches!(late, Err(host::lane::Error::Late)));
     end
 }
@@ -313,7 +315,7 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
         dir: folder.path().to_owned(),
         ..config::Config::default().cdi
     };
-    let settings = Settings::new(
+    let settings = CdiSettings::new(
         cdi,
         VENDORS,
         folder.path().to_owned(),
@@ -325,19 +327,19 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
         scope: SpecScope::Everything(&Handover::default()),
         previous: &[],
     };
-    let spec = Spec::from(Nvidia.specs(&request).unwrap().specs.remove(0));
-    let wanted = vec![(Key::of_kind(KIND), Wanted::Spec(Arc::new(spec)))];
-    let mut memory = Memory::default();
-    let good = memory.settle(&settings, wanted.clone(), true).await;
+    let spec = CdiSpec::from(NvidiaRules.make_specs(&request).unwrap().specs.remove(0));
+    let wanted = vec![(SpecKey::of_kind(KIND), WantedFile::Spec(Arc::new(spec)))];
+    let mut memory = SpecKeeper::default();
+    let good = memory.settle_on_disk(&settings, wanted.clone(), true).await;
     assert!(!good.names.is_empty() && !good.late);
     let end = match in_a_look {
         true => hang_lane(&mut memory.looking, || panic!("nobody waits for it")).await,
-        false => hang_lane(&mut memory.settling, Outcome::default).await,
+        false => hang_lane(&mut memory.settling, StoreOutcome::default).await,
     };
     for _ in 0..2 {
-        let late = memory.settle(&settings, wanted.clone(), true).await;
+        let late = memory.settle_on_disk(&settings, wanted.clone(), true).await;
         assert_eq!(late.names, good.names);
-        let problem = late.problem(KIND).unwrap();
+        let problem = late.find_problem(KIND).unwrap();
         assert!(problem.contains("does not answer"), "{problem}");
     }
     drop(end);
@@ -346,14 +348,21 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
 #[tokio::test]
 async fn after_a_failure_the_folder_is_not_listened_to() {
     let dir = tempfile::tempdir().unwrap();
-    let mut folder = Folder::new(dir.path(), Events::Inotify, LONG);
+    let mut folder = WatchedFolder::new(dir.path(), WatchMode::Inotify, LONG);
     let soon = Duration::from_millis(200);
     let due = Instant::now() + LONG;
     // The first event is the new watch itself.
-    while timeout(soon, look(&mut folder, true, due)).await.is_ok() {}
+    while timeout(soon, wait_for_check(&mut folder, true, due))
+        .await
+        .is_ok()
+    {}
     fs_err::write(dir.path().join(".draft"), "").unwrap();
     fs_err::remove_file(dir.path().join(".draft")).unwrap();
-    assert!(timeout(soon, look(&mut folder, false, due)).await.is_err());
-    let early = timeout(LONG / 2, look(&mut folder, true, due)).await;
+    assert!(
+        timeout(soon, wait_for_check(&mut folder, false, due))
+            .await
+            .is_err()
+    );
+    let early = timeout(LONG / 2, wait_for_check(&mut folder, true, due)).await;
     assert!(early.is_ok());
 }

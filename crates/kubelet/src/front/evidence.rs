@@ -3,21 +3,21 @@
 
 use std::{path::Path, sync::Arc};
 
-use host::{FileIdentity, socket::File};
+use host::{FileIdentity, socket::SocketFile};
 use kubelet_api::deviceplugin::DevicePluginOptions;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    folder::View,
-    known::Answer,
+    folder::FolderView,
+    known::AllocatableAnswer,
     prepare::options,
-    service::{Line, Served},
-    wait::{changed, until},
+    service::{ServedOffer, StreamState},
+    wait::{wait_changed, wait_until},
 };
 
 /// Reason why a registration counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Lost {
+pub(crate) enum LossReason {
     // pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go, `runClient`: after the end of
     // `ListAndWatch` the kubelet disconnects and does not dial again (kubernetes issue 125501).
     /// The kubelet ended the stream. It never opens it again.
@@ -43,15 +43,15 @@ pub(crate) enum Lost {
 
 /// Sources of evidence on one registration.
 #[derive(Debug)]
-pub(crate) struct Evidence<'a> {
+pub(crate) struct RegistrationEvidence<'a> {
     pub(crate) resource: &'a str,
     /// Path of the kubelet's socket, and the identity of the file that we connected to.
     pub(crate) kubelet: (&'a Path, FileIdentity),
-    pub(crate) file: &'a File,
-    pub(crate) folder: watch::Receiver<View>,
-    pub(crate) line: watch::Receiver<Line>,
-    pub(crate) served: watch::Receiver<Arc<Served>>,
-    pub(crate) answers: watch::Receiver<Option<Answer>>,
+    pub(crate) file: &'a SocketFile,
+    pub(crate) folder: watch::Receiver<FolderView>,
+    pub(crate) line: watch::Receiver<StreamState>,
+    pub(crate) served: watch::Receiver<Arc<ServedOffer>>,
+    pub(crate) answers: watch::Receiver<Option<AllocatableAnswer>>,
     /// Options at the time of the registration.
     pub(crate) options: DevicePluginOptions,
 }
@@ -59,61 +59,61 @@ pub(crate) struct Evidence<'a> {
 /// Number of answers in a row that must lack a resource before it counts as forgotten. It doubles
 /// when a new registration changed nothing, because some kubelets never report the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct MissLimit {
     pub(crate) misses: u32,
 }
 
-// === impl Evidence ===
+// === impl RegistrationEvidence ===
 
-impl Evidence<'_> {
+impl RegistrationEvidence<'_> {
     /// Waits until the kubelet's socket is a different file, or our own socket was removed.
-    pub(crate) async fn gone(&self) -> Lost {
+    pub(crate) async fn wait_for_replacement(&self) -> LossReason {
         let mut folder = self.folder.clone();
         let (path, known) = self.kubelet;
         loop {
             // The published view of the folder may be older than our registration, so the files are
             // read here. A missing kubelet.sock alone is no evidence: the stream is still open.
             if FileIdentity::of_entry(path).is_some_and(|seen| seen != known) {
-                return Lost::Kubelet;
+                return LossReason::Kubelet;
             }
             if !self.file.is_ours() {
-                return Lost::Socket;
+                return LossReason::Socket;
             }
-            changed(&mut folder).await;
+            wait_changed(&mut folder).await;
         }
     }
 
     /// Waits until the kubelet has opened its stream.
-    pub(crate) async fn opened(&self) {
-        until(&self.line, |line| *line != Line::Silent).await;
+    pub(crate) async fn wait_for_stream(&self) {
+        wait_until(&self.line, |line| *line != StreamState::NotOpened).await;
     }
 
     /// Waits until one of the signs tells that the registration is lost.
-    pub(crate) async fn lost(&self, patience: &mut Patience) -> Lost {
+    pub(crate) async fn wait_for_loss(&self, patience: &mut MissLimit) -> LossReason {
         tokio::select! {
             biased;
-            lost = self.gone() => lost,
-            () = self.ended() => Lost::Stream,
-            () = self.forgotten(patience) => Lost::Forgotten,
-            () = self.other_options() => Lost::Options,
+            lost = self.wait_for_replacement() => lost,
+            () = self.wait_for_stream_end() => LossReason::Stream,
+            () = self.forgotten(patience) => LossReason::Forgotten,
+            () = self.other_options() => LossReason::Options,
         }
     }
 
     async fn other_options(&self) {
-        until(&self.served, |served| {
+        wait_until(&self.served, |served| {
             options(&served.offer) != self.options
         })
         .await;
     }
 
-    async fn ended(&self) {
+    async fn wait_for_stream_end(&self) {
         let mut line = self.line.clone();
         // An error means that the sender is gone. It belongs to the server's task, so the stream
         // has ended too.
-        let _ = line.wait_for(|line| *line == Line::Ended).await;
+        let _ = line.wait_for(|line| *line == StreamState::Ended).await;
     }
 
-    async fn forgotten(&self, patience: &mut Patience) {
+    async fn forgotten(&self, patience: &mut MissLimit) {
         // `GetAllocatableResources` reports healthy devices only (manager.go,
         // `GetAllocatableDevices`), so a resource with none is missing for a good reason. An answer
         // to a question from before the registration says nothing about it.
@@ -121,13 +121,13 @@ impl Evidence<'_> {
         let mut answers = self.answers.clone();
         let mut misses = 0;
         loop {
-            changed(&mut answers).await;
+            wait_changed(&mut answers).await;
             let Some(answer) = answers.borrow_and_update().clone() else {
                 continue;
             };
-            let healthy = self.served.borrow().offer.healthy();
+            let healthy = self.served.borrow().offer.healthy_count();
             if answer.resources.contains(self.resource) {
-                *patience = Patience::default();
+                *patience = MissLimit::default();
                 misses = 0;
             } else if answer.asked > registered && healthy > 0 {
                 misses += 1;
@@ -135,26 +135,26 @@ impl Evidence<'_> {
                 misses = 0;
             }
             if misses >= patience.misses {
-                patience.grow();
+                patience.double_limit();
                 return;
             }
         }
     }
 }
 
-// === impl Patience ===
+// === impl MissLimit ===
 
-impl Default for Patience {
+impl Default for MissLimit {
     fn default() -> Self {
         Self { misses: 2 }
     }
 }
 
-impl Patience {
+impl MissLimit {
     /// Upper limit of `misses`: half an hour with a call every ten seconds.
     const MOST: u32 = 180;
 
-    fn grow(&mut self) {
+    fn double_limit(&mut self) {
         self.misses = (self.misses * 2).min(Self::MOST);
     }
 }

@@ -7,14 +7,14 @@ use std::{
 
 use host::{
     FileIdentity,
-    watch::{Events, Folder},
+    watch::{WatchMode, WatchedFolder},
 };
 use kubelet_api::KUBELET_SOCKET;
 use tokio::sync::watch;
 
 /// State of the folder at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+pub(crate) struct FolderView {
     /// Identity of `kubelet.sock`; `None` if there is none.
     pub(crate) kubelet: Option<FileIdentity>,
     /// True if the folder exists.
@@ -23,25 +23,25 @@ pub(crate) struct View {
 
 /// Reads the folder after every change and every `pause`, and publishes the result each time, even
 /// an equal one: it is the signal for readers to check their own files. Runs until dropped.
-pub(crate) async fn watch(
+pub(crate) async fn watch_folder(
     dir: PathBuf,
-    events: Events,
+    events: WatchMode,
     pause: Duration,
-    view: watch::Sender<View>,
+    view: watch::Sender<FolderView>,
 ) {
-    let mut folder = Folder::new(&dir, events, pause);
+    let mut folder = WatchedFolder::new(&dir, events, pause);
     loop {
         // Two calls of stat on a local folder block for less time than a change of thread costs.
-        view.send_replace(View::of(&dir));
-        folder.changed().await;
+        view.send_replace(FolderView::read_folder(&dir));
+        folder.wait_for_change().await;
     }
 }
 
-// === impl View ===
+// === impl FolderView ===
 
-impl View {
+impl FolderView {
     /// Reads the state of the folder now.
-    pub(crate) fn of(dir: &Path) -> Self {
+    pub(crate) fn read_folder(dir: &Path) -> Self {
         Self {
             kubelet: FileIdentity::of_entry(&dir.join(KUBELET_SOCKET)),
             exists: dir.is_dir(),

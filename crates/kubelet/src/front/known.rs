@@ -6,11 +6,11 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use api::Phase;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{pod_resources::Client, status::Status};
+use crate::{pod_resources::PodResourcesClient, status::Status};
 
 /// Answer of the kubelet's pod resources API.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct AllocatableAnswer {
     /// Time at which the call was sent.
     pub(crate) asked: Instant,
     /// Resources of which the kubelet counts at least one healthy device.
@@ -19,11 +19,11 @@ pub(crate) struct Answer {
 
 /// Calls the kubelet every `pause` while a resource is registered, once for all resources. A missing
 /// answer is no evidence for a loss. Runs until dropped.
-pub(crate) async fn ask(
-    client: Client,
+pub(crate) async fn poll_allocatable(
+    client: PodResourcesClient,
     pause: Duration,
     status: watch::Receiver<Status>,
-    answers: watch::Sender<Option<Answer>>,
+    answers: watch::Sender<Option<AllocatableAnswer>>,
 ) {
     let mut silent = false;
     loop {
@@ -34,13 +34,13 @@ pub(crate) async fn ask(
             continue;
         }
         let asked = Instant::now();
-        match client.allocatable().await {
+        match client.list_allocatable().await {
             Ok(answer) => {
                 silent = false;
                 let rows = answer.devices.into_iter();
                 let counted = rows.filter(|row| !row.device_ids.is_empty());
                 let resources = Arc::new(counted.map(|row| row.resource_name).collect());
-                answers.send_replace(Some(Answer { asked, resources }));
+                answers.send_replace(Some(AllocatableAnswer { asked, resources }));
             }
             Err(error) if !silent => {
                 silent = true;

@@ -12,10 +12,10 @@ use pool::Offer;
 pub trait Prepare: fmt::Debug + Send + Sync {
     /// Prepares these devices of an offer. An error is the reason why the container must not start,
     /// for an operator.
-    fn prepare(&self, offer: Arc<Offer>, devices: Vec<DeviceId>) -> Preparing;
+    fn prepare_devices(&self, offer: Arc<Offer>, devices: Vec<DeviceId>) -> Preparing;
 }
 
-/// Future of [`Prepare::prepare`].
+/// Future of [`Prepare::prepare_devices`].
 pub type Preparing = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// True if the kubelet must call `PreStartContainer` before each start of a container.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use api::Phase;
-use host::{FileIdentity, socket::Bound};
+use host::{FileIdentity, socket::BoundSocket};
 use kubelet_api::KUBELET_SOCKET;
 use tokio::{
     net::UnixStream,
@@ -18,12 +18,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    plugin::{Memory, Plugin},
-    server::Server,
-    service::Shared,
-    wait::{changed, until},
+    plugin::{PluginMemory, ResourcePlugin},
+    server::PluginServer,
+    service::SharedByServices,
+    wait::{wait_changed, wait_until},
 };
-use crate::socket::TooLong;
+use crate::socket::SocketPathTooLong;
 
 // A Go listener creates the file by bind(2) and accepts only after listen(2), so a connection in
 // between is refused.
@@ -34,8 +34,8 @@ const TELL: Duration = Duration::from_millis(100);
 
 /// A running server, and a connection to the kubelet for its registration.
 #[derive(Debug)]
-pub(crate) struct Ready {
-    pub(crate) server: Server,
+pub(crate) struct ReadyServer {
+    pub(crate) server: PluginServer,
     pub(crate) name: String,
     pub(crate) kubelet: UnixStream,
     pub(crate) path: PathBuf,
@@ -46,37 +46,37 @@ pub(crate) struct Ready {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
-    TooLong(#[from] TooLong),
+    TooLong(#[from] SocketPathTooLong),
     #[error("{} does not accept connections: {source}", path.display())]
     Connect { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Bind(#[from] host::socket::Error),
 }
 
-// === impl Plugin ===
+// === impl ResourcePlugin ===
 
-impl Plugin {
+impl ResourcePlugin {
     /// Waits for a kubelet and for the time of the next attempt, and starts a server.
-    pub(crate) async fn ready(&self, memory: &mut Memory) -> Ready {
+    pub(crate) async fn wait_until_ready(&self, memory: &mut PluginMemory) -> ReadyServer {
         let mut knock = KNOCK;
         loop {
-            self.fits().await;
-            let identity = self.kubelet().await;
+            self.wait_for_fitting_list().await;
+            let identity = self.wait_for_kubelet().await;
             if memory.tried.replace(identity) != Some(identity) {
-                memory.pace.reset();
+                memory.pace.reset_delay();
                 knock = KNOCK;
             }
             tokio::select! {
                 biased;
                 () = self.other_kubelet(identity) => continue,
-                () = sleep_until(memory.pace.due()) => {}
+                () = sleep_until(memory.pace.next_attempt()) => {}
             }
-            match self.open().await {
+            match self.connect_and_serve().await {
                 Ok(ready) => return ready,
                 Err(error @ Error::Connect { .. }) => {
                     if knock >= TELL {
                         let phase = Phase::WaitingForKubelet;
-                        self.row.set(phase, &error.to_string(), None);
+                        self.row.set_phase(phase, &error.to_string(), None);
                     }
                     tokio::select! {
                         () = self.other_kubelet(identity) => {}
@@ -85,9 +85,9 @@ impl Plugin {
                     knock = (knock * 2).min(self.settings.poll);
                 }
                 Err(error) => {
-                    self.row.set(Phase::Failed, &error.to_string(), None);
+                    self.row.set_phase(Phase::Failed, &error.to_string(), None);
                     memory.pace.mark();
-                    memory.pace.slow(self.settings.backoff);
+                    memory.pace.back_off(self.settings.backoff);
                 }
             }
         }
@@ -99,12 +99,13 @@ impl Plugin {
             match self.server() {
                 Ok((server, name)) => {
                     let message = "serves without a registration, as the config wants it";
-                    self.row.set(Phase::WaitingForKubelet, message, Some(&name));
+                    self.row
+                        .set_phase(Phase::WaitingForKubelet, message, Some(&name));
                     cancel.cancelled().await;
-                    server.stop(self.settings.drain).await;
+                    server.stop_within(self.settings.drain).await;
                 }
                 Err(error) => {
-                    self.row.set(Phase::Failed, &error.to_string(), None);
+                    self.row.set_phase(Phase::Failed, &error.to_string(), None);
                     let _ = cancel
                         .run_until_cancelled(sleep(self.settings.backoff))
                         .await;
@@ -114,18 +115,18 @@ impl Plugin {
     }
 
     /// Connects to the kubelet, and starts a server with a new socket name.
-    async fn open(&self) -> Result<Ready, Error> {
+    async fn connect_and_serve(&self) -> Result<ReadyServer, Error> {
         // The kubelet comes first: without one no socket is needed, and a kubelet that starts
         // removes all sockets in its folder (pkg/kubelet/cm/devicemanager/manager.go,
         // `CleanupPluginDirectory`). A name that is too long fails without a connection.
-        self.name()?;
+        self.next_socket_name()?;
         let path = self.settings.dir.join(KUBELET_SOCKET);
-        let (kubelet, identity) = match self.connect(&path).await {
+        let (kubelet, identity) = match self.connect_kubelet(&path).await {
             Ok(connected) => connected,
             Err(source) => return Err(Error::Connect { path, source }),
         };
         let (server, name) = self.server()?;
-        Ok(Ready {
+        Ok(ReadyServer {
             server,
             name,
             kubelet,
@@ -135,27 +136,27 @@ impl Plugin {
     }
 
     /// Starts a server with a new socket name.
-    fn server(&self) -> Result<(Server, String), Error> {
-        let name = self.name()?;
+    fn server(&self) -> Result<(PluginServer, String), Error> {
+        let name = self.next_socket_name()?;
         self.kept.sockets.fetch_add(1, Ordering::Relaxed);
-        let bound = Bound::bind(&self.settings.dir.join(&name))?;
-        let shared = Shared {
-            clock: Arc::clone(&self.kept.clock),
+        let bound = BoundSocket::bind_path(&self.settings.dir.join(&name))?;
+        let shared = SharedByServices {
+            grant_history: Arc::clone(&self.kept.clock),
             prepare: self.settings.prepare.clone(),
             samples: self.settings.samples.clone(),
         };
-        let server = Server::start(bound, self.served.clone(), shared);
+        let server = PluginServer::serve_on(bound, self.served.clone(), shared);
         Ok((server, name))
     }
 
     /// Name of the next socket.
-    fn name(&self) -> Result<String, TooLong> {
+    fn next_socket_name(&self) -> Result<String, SocketPathTooLong> {
         self.names
             .nth(&self.resource, self.kept.sockets.load(Ordering::Relaxed))
     }
 
     /// Connects to the kubelet. Returns the identity of its socket too.
-    async fn connect(&self, path: &Path) -> io::Result<(UnixStream, FileIdentity)> {
+    async fn connect_kubelet(&self, path: &Path) -> io::Result<(UnixStream, FileIdentity)> {
         // The identity is read before the connection is made. If the kubelet restarts in between,
         // the identity is too old, and the worst result is one more registration.
         let identity = FileIdentity::of_entry(path).ok_or(io::ErrorKind::NotFound)?;
@@ -165,19 +166,19 @@ impl Plugin {
     }
 
     /// Waits until the device list fits into a message.
-    async fn fits(&self) {
+    async fn wait_for_fitting_list(&self) {
         let mut served = self.served.clone();
         loop {
             let Err(error) = served.borrow_and_update().list.clone() else {
                 return;
             };
-            self.row.set(Phase::Failed, &error.to_string(), None);
-            changed(&mut served).await;
+            self.row.set_phase(Phase::Failed, &error.to_string(), None);
+            wait_changed(&mut served).await;
         }
     }
 
     /// Waits for `kubelet.sock`. Returns its identity.
-    async fn kubelet(&self) -> FileIdentity {
+    async fn wait_for_kubelet(&self) -> FileIdentity {
         let mut folder = self.folder.clone();
         loop {
             let view = *folder.borrow_and_update();
@@ -191,13 +192,13 @@ impl Plugin {
                 }
                 false => format!("there is no folder {dir}"),
             };
-            self.row.set(Phase::WaitingForKubelet, &message, None);
-            changed(&mut folder).await;
+            self.row.set_phase(Phase::WaitingForKubelet, &message, None);
+            wait_changed(&mut folder).await;
         }
     }
 
     /// Waits until `kubelet.sock` is absent or has another identity.
     async fn other_kubelet(&self, identity: FileIdentity) {
-        until(&self.folder, |view| view.kubelet != Some(identity)).await;
+        wait_until(&self.folder, |view| view.kubelet != Some(identity)).await;
     }
 }

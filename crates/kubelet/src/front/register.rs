@@ -41,7 +41,7 @@ pub(crate) enum Error {
 // === impl Error ===
 
 impl Error {
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn failure_phase(&self) -> Phase {
         match self {
             Self::Refused { .. } => Phase::Refused,
             Self::Transport { .. } | Self::Late { .. } | Self::NoStream { .. } => Phase::Failed,
@@ -50,7 +50,7 @@ impl Error {
 }
 
 /// Registers `resource`, served on the socket `endpoint` in the kubelet's folder.
-pub(crate) async fn register(
+pub(crate) async fn register_resource(
     resource: &ResourceName,
     endpoint: &str,
     kubelet: UnixStream,
@@ -64,11 +64,11 @@ pub(crate) async fn register(
         options: Some(options),
     };
     let call = async {
-        let channel = socket::channel(Endpoint::from_static(socket::AUTHORITY), kubelet)
+        let channel = socket::connect_channel(Endpoint::from_static(socket::AUTHORITY), kubelet)
             .await
             .map_err(transport)?;
         let answer = RegistrationClient::new(channel).register(request).await;
-        answer.map(|_| ()).map_err(refusal)
+        answer.map(|_| ()).map_err(to_refusal)
     };
     timeout(limit, call)
         .await
@@ -76,7 +76,7 @@ pub(crate) async fn register(
 }
 
 /// Makes the error of a failed call: a refusal or a broken connection.
-fn refusal(status: tonic::Status) -> Error {
+fn to_refusal(status: tonic::Status) -> Error {
     // tonic makes a status of a broken connection too, and keeps the cause as its source. A status
     // without a source came over the wire.
     if std::error::Error::source(&status).is_some() {
@@ -84,7 +84,7 @@ fn refusal(status: tonic::Status) -> Error {
     }
     Error::Refused {
         code: status.code(),
-        message: clean(status.message()),
+        message: clean_message(status.message()),
     }
 }
 
@@ -98,11 +98,11 @@ fn transport(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Erro
 fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     // tonic's outer errors say no more than "transport error".
     let innermost = std::iter::successors(Some(error), |error| error.source()).last();
-    clean(&innermost.unwrap_or(error).to_string())
+    clean_message(&innermost.unwrap_or(error).to_string())
 }
 
 /// Makes one line of the message, with at most `MESSAGE` characters.
-fn clean(message: &str) -> String {
+fn clean_message(message: &str) -> String {
     let mut line = message.replace(char::is_control, " ");
     if let Some((at, _)) = line.char_indices().nth(MESSAGE) {
         line.truncate(at);

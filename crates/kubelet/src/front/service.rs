@@ -19,7 +19,7 @@ use kubelet_api::{
     },
 };
 use model::{DeviceId, Samples};
-use place::Clock;
+use place::GrantHistory;
 use pool::Offer;
 use prost::Message;
 use tokio::sync::watch;
@@ -28,15 +28,15 @@ use tonic::{Request, Response, Status};
 
 use super::{
     prepare::{Prepare, is_wanted, options},
-    wait::changed,
+    wait::wait_changed,
 };
-use crate::list::{TooLarge, list};
+use crate::list::{ListTooLarge, build_list};
 
 /// An offer with its device list, or the reason why the list cannot be sent.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedOffer {
     pub(crate) offer: Arc<Offer>,
-    pub(crate) list: Result<Arc<ListAndWatchResponse>, TooLarge>,
+    pub(crate) list: Result<Arc<ListAndWatchResponse>, ListTooLarge>,
 }
 
 // The kubelet opens exactly one stream for each registration
@@ -44,10 +44,10 @@ pub(crate) struct Served {
 // later ones come from other programs, such as debugging tools.
 /// State of the kubelet's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum StreamState {
     /// Not opened yet.
     #[default]
-    Silent,
+    NotOpened,
     /// Open.
     Open,
     /// Opened and ended.
@@ -56,18 +56,18 @@ pub(crate) enum Line {
 
 /// gRPC service of one registration.
 #[derive(Debug)]
-pub(crate) struct Service {
-    served: watch::Receiver<Arc<Served>>,
-    line: Arc<watch::Sender<Line>>,
+pub(crate) struct PluginService {
+    served: watch::Receiver<Arc<ServedOffer>>,
+    line: Arc<watch::Sender<StreamState>>,
     cancel: CancellationToken,
-    shared: Shared,
+    shared: SharedByServices,
 }
 
 /// State that a resource's services share, one after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedByServices {
     /// Times of the last grants. The lock is held only to copy or to update them.
-    pub(crate) clock: Arc<Mutex<Clock>>,
+    pub(crate) grant_history: Arc<Mutex<GrantHistory>>,
     pub(crate) prepare: Option<Arc<dyn Prepare>>,
     /// Newest samples, for placement by weights.
     pub(crate) samples: watch::Receiver<Samples>,
@@ -92,7 +92,7 @@ pub(crate) enum Error {
     #[error("{resource}: {reason}")]
     NotPrepared { resource: String, reason: String },
     #[error(transparent)]
-    List(#[from] TooLarge),
+    List(#[from] ListTooLarge),
     #[error(transparent)]
     Prefer(#[from] place::Error),
     #[error(transparent)]
@@ -102,30 +102,30 @@ pub(crate) enum Error {
 /// Guard in the kubelet's stream. Its drop sets the state of the stream to ended, for every way in
 /// which a stream can end.
 #[derive(Debug)]
-struct HangUp(Option<Arc<watch::Sender<Line>>>);
+struct StreamGuard(Option<Arc<watch::Sender<StreamState>>>);
 
-// === impl Served ===
+// === impl ServedOffer ===
 
-impl Served {
+impl ServedOffer {
     /// Makes the device list of an offer. The list of the offer before is used again if the units
     /// are the same.
     pub(crate) fn new(offer: Arc<Offer>, before: Option<&Self>) -> Self {
         let list = match before {
             Some(before) if before.offer.units == offer.units => before.list.clone(),
-            _ => list(&offer).map(Arc::new),
+            _ => build_list(&offer).map(Arc::new),
         };
         Self { offer, list }
     }
 }
 
-// === impl Service ===
+// === impl PluginService ===
 
-impl Service {
+impl PluginService {
     pub(crate) fn new(
-        served: watch::Receiver<Arc<Served>>,
-        line: Arc<watch::Sender<Line>>,
+        served: watch::Receiver<Arc<ServedOffer>>,
+        line: Arc<watch::Sender<StreamState>>,
         cancel: CancellationToken,
-        shared: Shared,
+        shared: SharedByServices,
     ) -> Self {
         Self {
             served,
@@ -135,24 +135,24 @@ impl Service {
         }
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn newest_offer(&self) -> Arc<Offer> {
         Arc::clone(&self.served.borrow().offer)
     }
 
-    fn clock(&self) -> MutexGuard<'_, Clock> {
+    fn lock_history(&self) -> MutexGuard<'_, GrantHistory> {
         // A panic of another holder of the lock leaves the times usable.
-        let clock = &self.shared.clock;
+        let clock = &self.shared.grant_history;
         clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[tonic::async_trait]
-impl DevicePlugin for Service {
+impl DevicePlugin for PluginService {
     async fn get_device_plugin_options(
         &self,
         _: Request<Empty>,
     ) -> Result<Response<DevicePluginOptions>, Status> {
-        Ok(Response::new(options(&self.offer())))
+        Ok(Response::new(options(&self.newest_offer())))
     }
 
     type ListAndWatchStream =
@@ -165,8 +165,9 @@ impl DevicePlugin for Service {
         if let Err(error) = &self.served.borrow().list {
             return Err(Error::from(error.clone()).into());
         }
-        let hang_up = HangUp::pick_up(&self.line);
-        let lists = lists(self.served.clone()).take_until(self.cancel.clone().cancelled_owned());
+        let hang_up = StreamGuard::pick_up(&self.line);
+        let lists =
+            stream_lists(self.served.clone()).take_until(self.cancel.clone().cancelled_owned());
         let lists = lists.map(move |list| {
             let _held = &hang_up;
             Ok(ListAndWatchResponse::clone(&list))
@@ -178,13 +179,13 @@ impl DevicePlugin for Service {
         &self,
         request: Request<PreferredAllocationRequest>,
     ) -> Result<Response<PreferredAllocationResponse>, Status> {
-        let offer = self.offer();
+        let offer = self.newest_offer();
         let requests = request.into_inner().container_requests;
-        let clock = self.clock().clone();
+        let clock = self.lock_history().clone();
         let samples = self.shared.samples.borrow();
         let answers = requests
             .iter()
-            .map(|request| prefer(&offer, request, &clock, &samples));
+            .map(|request| prefer_units(&offer, request, &clock, &samples));
         let answers: Result<_, Error> = answers.collect();
         Ok(Response::new(PreferredAllocationResponse {
             container_responses: answers?,
@@ -195,9 +196,9 @@ impl DevicePlugin for Service {
         &self,
         request: Request<AllocateRequest>,
     ) -> Result<Response<AllocateResponse>, Status> {
-        let (offer, request) = (self.offer(), request.into_inner());
-        let answer = allocate(&offer, &request)?;
-        note(&offer, &request, &mut self.clock());
+        let (offer, request) = (self.newest_offer(), request.into_inner());
+        let answer = grant_containers(&offer, &request)?;
+        record_grants(&offer, &request, &mut self.lock_history());
         Ok(Response::new(answer))
     }
 
@@ -205,25 +206,25 @@ impl DevicePlugin for Service {
         &self,
         request: Request<PreStartContainerRequest>,
     ) -> Result<Response<PreStartContainerResponse>, Status> {
-        let offer = self.offer();
+        let offer = self.newest_offer();
         if let Some(prepare) = self.shared.prepare.as_ref().filter(|_| is_wanted(&offer)) {
-            let devices = devices(&offer, &request.into_inner().device_ids)?;
+            let devices = find_devices(&offer, &request.into_inner().device_ids)?;
             let resource = offer.resource.to_string();
-            let prepared = prepare.prepare(offer, devices).await;
+            let prepared = prepare.prepare_devices(offer, devices).await;
             prepared.map_err(|reason| Error::NotPrepared { resource, reason })?;
         }
         Ok(Response::new(PreStartContainerResponse {}))
     }
 }
 
-// === impl HangUp ===
+// === impl StreamGuard ===
 
-impl HangUp {
-    fn pick_up(line: &Arc<watch::Sender<Line>>) -> Self {
+impl StreamGuard {
+    fn pick_up(line: &Arc<watch::Sender<StreamState>>) -> Self {
         let first = line.send_if_modified(|line| {
-            let first = *line == Line::Silent;
+            let first = *line == StreamState::NotOpened;
             if first {
-                *line = Line::Open;
+                *line = StreamState::Open;
             }
             first
         });
@@ -231,10 +232,10 @@ impl HangUp {
     }
 }
 
-impl Drop for HangUp {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         if let Some(line) = &self.0 {
-            line.send_replace(Line::Ended);
+            line.send_replace(StreamState::Ended);
         }
     }
 }
@@ -277,14 +278,14 @@ impl From<Error> for Status {
 // `PluginListAndWatchReceiver`), so an equal list is not sent again.
 /// Streams the newest list at once, then each list that differs from the last one sent. A list over
 /// the size limit is skipped: the kubelet keeps the last one.
-fn lists(
-    mut served: watch::Receiver<Arc<Served>>,
+fn stream_lists(
+    mut served: watch::Receiver<Arc<ServedOffer>>,
 ) -> impl Stream<Item = Arc<ListAndWatchResponse>> {
     served.mark_changed();
     let sent: Option<Arc<ListAndWatchResponse>> = None;
     stream::unfold((served, sent), |(mut served, sent)| async move {
         loop {
-            changed(&mut served).await;
+            wait_changed(&mut served).await;
             let newest = served.borrow_and_update().list.clone();
             match (newest, &sent) {
                 (Ok(list), Some(sent)) if *sent == list => {}
@@ -296,17 +297,17 @@ fn lists(
 }
 
 /// Chooses the preferred units for one container.
-fn prefer(
+fn prefer_units(
     offer: &Offer,
     request: &ContainerPreferredAllocationRequest,
-    clock: &Clock,
+    clock: &GrantHistory,
     samples: &Samples,
 ) -> Result<ContainerPreferredAllocationResponse, Error> {
     let size = usize::try_from(request.allocation_size).map_err(|_| Error::NegativeSize {
         resource: offer.resource.to_string(),
         size: request.allocation_size,
     })?;
-    let wanted = place::Request {
+    let wanted = place::PreferRequest {
         available: &request.available_device_ids,
         required: &request.must_include_device_ids,
         size,
@@ -320,7 +321,7 @@ fn prefer(
 }
 
 /// Grants the requested units of each container.
-fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse, Error> {
+fn grant_containers(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse, Error> {
     // The kubelet sends exactly one container request and uses the first answer
     // (pkg/kubelet/cm/devicemanager/manager.go, `allocateContainerResources`). A request without
     // containers gets an error that says so.
@@ -332,7 +333,9 @@ fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse
     let containers = request.container_requests.iter();
     let answer = AllocateResponse {
         container_responses: containers
-            .map(|container| grant::grant(offer, &container.device_ids).map(answer))
+            .map(|container| {
+                grant::grant_ids(offer, &container.device_ids).map(to_container_response)
+            })
             .collect::<Result<_, _>>()?,
     };
     match answer.encoded_len() {
@@ -345,7 +348,7 @@ fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse
 }
 
 /// Finds the devices of the unit ids, each device once.
-fn devices(offer: &Offer, ids: &[String]) -> Result<Vec<DeviceId>, Error> {
+fn find_devices(offer: &Offer, ids: &[String]) -> Result<Vec<DeviceId>, Error> {
     let device = |id: &String| match offer.unit(id) {
         Some(unit) => Ok(unit.device.clone()),
         None => Err(Error::NoDevice {
@@ -360,7 +363,7 @@ fn devices(offer: &Offer, ids: &[String]) -> Result<Vec<DeviceId>, Error> {
 }
 
 /// Records the granted cards, for the placement policy `round-robin` only.
-fn note(offer: &Offer, request: &AllocateRequest, clock: &mut Clock) {
+fn record_grants(offer: &Offer, request: &AllocateRequest, clock: &mut GrantHistory) {
     if offer.pool.placement.policy != Policy::RoundRobin {
         return;
     }
@@ -369,13 +372,13 @@ fn note(offer: &Offer, request: &AllocateRequest, clock: &mut Clock) {
         .iter()
         .flat_map(|c| &c.device_ids);
     let units = ids.filter_map(|id| offer.unit(id));
-    let cards = units.filter_map(|unit| Some(offer.entry(unit)?.device.card()));
-    clock.grant(cards);
+    let cards = units.filter_map(|unit| Some(offer.entry_of_unit(unit)?.device.card_id()));
+    clock.record_grant(cards);
 }
 
-/// Makes the answer for one container. The API has no field for hooks and groups; [`grant::notes`]
+/// Makes the answer for one container. The API has no field for hooks and groups; [`grant::handover_notes`]
 /// tells the operator which ones a container does not get.
-fn answer(grant: rules::Grant) -> ContainerAllocateResponse {
+fn to_container_response(grant: rules::Grant) -> ContainerAllocateResponse {
     let mounts = grant.edits.mounts.into_iter().map(|mount| Mount {
         read_only: mount.is_read_only(),
         container_path: mount.container_path,

@@ -6,7 +6,7 @@ use std::future::pending;
 use tokio::sync::watch::Receiver;
 
 /// Waits for a value that the receiver has not seen. Never returns if the sender is dropped.
-pub(crate) async fn changed<T>(receiver: &mut Receiver<T>) {
+pub(crate) async fn wait_changed<T>(receiver: &mut Receiver<T>) {
     if receiver.changed().await.is_err() {
         pending::<()>().await;
     }
@@ -14,7 +14,7 @@ pub(crate) async fn changed<T>(receiver: &mut Receiver<T>) {
 
 /// Waits for a value for which `is_met` is true; the present one counts. Never returns if the sender
 /// is dropped before.
-pub(crate) async fn until<T>(receiver: &Receiver<T>, is_met: impl FnMut(&T) -> bool) {
+pub(crate) async fn wait_until<T>(receiver: &Receiver<T>, is_met: impl FnMut(&T) -> bool) {
     let mut receiver = receiver.clone();
     let closed = receiver.wait_for(is_met).await.is_err();
     if closed {

@@ -10,7 +10,7 @@ fn resource(name: &str) -> ResourceName {
 
 #[test]
 fn names_tell_the_resource_the_process_and_the_attempt() {
-    let names = Names::new(Path::new("/var/lib/kubelet/device-plugins"));
+    let names = SocketNames::new(Path::new("/var/lib/kubelet/device-plugins"));
     let name = names.nth(&resource("nvidia.com/gpu"), 3).unwrap();
     let nonce = &names.nonce;
     assert_eq!(name, format!("ostler-nvidia.com_gpu-{nonce}-3.sock"));
@@ -19,14 +19,14 @@ fn names_tell_the_resource_the_process_and_the_attempt() {
 #[test]
 fn two_starts_never_share_a_name() {
     let dir = Path::new("/x");
-    let names: BTreeSet<String> = (0..100).map(|_| Names::new(dir).nonce).collect();
+    let names: BTreeSet<String> = (0..100).map(|_| SocketNames::new(dir).nonce).collect();
     assert_eq!(names.len(), 100);
 }
 
 #[test]
 fn a_folder_without_room_is_named_with_length_limit_and_remedy() {
     let dir = format!("/{}", "x".repeat(90));
-    let names = Names::new(Path::new(&dir));
+    let names = SocketNames::new(Path::new(&dir));
     let error = names.nth(&resource("nvidia.com/gpu"), 0).unwrap_err();
     let error = error.to_string();
     for part in [dir.as_str(), "123 bytes", "at most 107", "shorter path"] {
@@ -45,7 +45,7 @@ fn the_limit_of_the_folder_is_where_names_end_to_fit() {
     let limit = config::Config::KUBELET_DIR_LIMIT;
     for (length, fits) in [(limit, true), (limit + 1, false)] {
         let dir = format!("/{}", "x".repeat(length - 1));
-        let name = Names::new(Path::new(&dir)).nth(&long, 9_999_999_999);
+        let name = SocketNames::new(Path::new(&dir)).nth(&long, 9_999_999_999);
         assert_eq!(name.is_ok(), fits, "{name:?}");
     }
 }
@@ -54,7 +54,7 @@ proptest! {
     #[test]
     fn every_name_fits_and_no_two_resources_share_one(length in 1usize..120, n in 0u64..1_000_000) {
         let dir = PathBuf::from(format!("/{}", "d".repeat(length)));
-        let names = Names::new(&dir);
+        let names = SocketNames::new(&dir);
         let long = format!("{}.example.com", "a".repeat(60));
         let made: Vec<_> = ["x", "y", "some-quite-long-name-for-a-resource", "gpu.shared"]
             .iter()
@@ -76,7 +76,7 @@ proptest! {
 async fn sweeping_removes_dead_sockets_of_our_kind_only() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let names = Names::new(dir.path());
+    let names = SocketNames::new(dir.path());
     let own = at(&names.nth(&resource("nvidia.com/gpu"), 0).unwrap());
     let (dead, foreign) = (at("ostler-a-1-1.sock"), at("nvidia-gpu.sock"));
     for path in [&dead, &foreign, &own] {
@@ -87,7 +87,7 @@ async fn sweeping_removes_dead_sockets_of_our_kind_only() {
     let file = at("ostler-c-1-1.sock");
     fs_err::write(&file, "").unwrap();
 
-    names.sweep().await;
+    names.remove_dead_sockets().await;
 
     assert!(!dead.exists());
     for path in [foreign, own, live, file] {
@@ -97,5 +97,7 @@ async fn sweeping_removes_dead_sockets_of_our_kind_only() {
 
 #[tokio::test]
 async fn sweeping_a_missing_folder_is_no_trouble() {
-    Names::new(Path::new("/does/not/exist")).sweep().await;
+    SocketNames::new(Path::new("/does/not/exist"))
+        .remove_dead_sockets()
+        .await;
 }

@@ -130,7 +130,7 @@ fn pooled(offers: &Offers, change: impl Fn(&mut config::Pool)) -> Offers {
     let changed = offers.iter().map(|offer| {
         let mut offer = Offer::clone(offer);
         change(Arc::make_mut(&mut offer.pool));
-        offer.lists = rules::resolve_lists(&offer.pool.handover, rules::Runtime::default());
+        offer.lists = rules::resolve_lists(&offer.pool.handover, rules::CdiSupport::default());
         Arc::new(offer)
     });
     changed.collect()
@@ -291,7 +291,7 @@ async fn a_preference_that_cannot_be_met_is_refused_precisely(
 
 #[tokio::test]
 async fn placement_that_goes_round_remembers_what_was_granted() {
-    let mut pool = config::Pool::all("gpu", GPU);
+    let mut pool = config::Pool::of_all_devices("gpu", GPU);
     pool.placement.policy = config::Policy::RoundRobin;
     let pool = Arc::new(pool);
     let plain = cards(3, &[]);

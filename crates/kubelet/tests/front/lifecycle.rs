@@ -7,7 +7,7 @@ use std::{
 };
 
 use api::Phase;
-use kubelet::front::{self, Settings};
+use kubelet::front::{self, FrontSettings};
 use tokio::{
     io::AsyncReadExt,
     net::UnixStream,
@@ -27,7 +27,7 @@ use crate::{
 async fn registers_each_resource_on_a_root_only_socket_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let node = Node::with(Settings::new(dir.path()), mixed(false));
+    let node = Node::with(FrontSettings::new(dir.path()), mixed(false));
     let mut names = Vec::new();
     let mut held = Vec::new();
     for _ in 0..2 {
@@ -56,7 +56,7 @@ async fn registers_each_resource_on_a_root_only_socket_of_its_own() {
 async fn ends_and_leaves_no_socket_though_streams_and_silent_peers_are_open() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let node = Node::start(Settings::new(dir.path()), 2);
+    let node = Node::start(FrontSettings::new(dir.path()), 2);
     let (_plugin, mut stream) = kubelet.admit().await;
     next(&mut stream).await;
     let row = node.reaches(Phase::Registered).await;
@@ -77,7 +77,7 @@ async fn ends_and_leaves_no_socket_though_streams_and_silent_peers_are_open() {
 async fn ends_while_the_kubelet_says_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let _deaf = UnixListener::bind(dir.path().join("kubelet.sock")).unwrap();
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     // The test would take ten minutes if the end waited for this limit.
     settings.register_limit = LONG * 10;
     let node = Node::start(settings, 1);
@@ -91,7 +91,7 @@ async fn a_refusal_is_shown_in_the_kubelets_words_and_tried_again() {
     let dir = tempfile::tempdir().unwrap();
     let refusal = Status::unknown("no such\nversion");
     let mut kubelet = Registrar::refusing(dir.path(), [refusal]);
-    let node = Node::start(Settings::new(dir.path()), 1);
+    let node = Node::start(FrontSettings::new(dir.path()), 1);
     let row = node.reaches(Phase::Refused).await;
     assert!(row.message.contains("no such version"), "{}", row.message);
     assert_eq!((row.registrations, row.socket), (0, None));
@@ -106,7 +106,7 @@ async fn a_refusal_that_comes_again_is_no_news() {
     let dir = tempfile::tempdir().unwrap();
     let refusals = vec![Status::internal("cannot dial {endpoint}"); 1000];
     let kubelet = Registrar::refusing(dir.path(), refusals);
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     settings.spacing = Duration::from_millis(10);
     settings.backoff = Duration::from_millis(10);
     let node = Node::start(settings, 1);
@@ -126,7 +126,7 @@ async fn a_refusal_that_comes_again_is_no_news() {
 async fn a_kubelet_that_does_not_answer_is_named_and_asked_again() {
     let dir = tempfile::tempdir().unwrap();
     let deaf = UnixListener::bind(dir.path().join("kubelet.sock")).unwrap();
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     settings.register_limit = Duration::from_millis(200);
     let node = Node::start(settings, 1);
     let row = node.reaches(Phase::Failed).await;
@@ -141,7 +141,7 @@ async fn a_kubelet_that_does_not_answer_is_named_and_asked_again() {
 async fn a_kubelet_that_hangs_up_is_told_apart_from_one_that_refuses() {
     let dir = tempfile::tempdir().unwrap();
     let listener = tokio::net::UnixListener::bind(dir.path().join("kubelet.sock")).unwrap();
-    let node = Node::start(Settings::new(dir.path()), 1);
+    let node = Node::start(FrontSettings::new(dir.path()), 1);
     drop(listener.accept().await.unwrap());
     let row = node.reaches(Phase::Failed).await;
     assert!(
@@ -155,7 +155,7 @@ async fn a_kubelet_that_hangs_up_is_told_apart_from_one_that_refuses() {
 async fn a_kubelet_that_opens_no_stream_is_asked_again_under_a_new_name() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     settings.stream_limit = Duration::from_millis(100);
     let node = Node::start(settings, 1);
     let first = kubelet.next().await.endpoint;
@@ -173,7 +173,7 @@ async fn a_kubelet_that_opens_no_stream_is_asked_again_under_a_new_name() {
 async fn a_dead_kubelet_socket_is_told_apart_from_a_missing_one() {
     let dir = tempfile::tempdir().unwrap();
     let plugins = dir.path().join("device-plugins");
-    let node = Node::start(Settings::new(&plugins), 1);
+    let node = Node::start(FrontSettings::new(&plugins), 1);
     node.shows("without a folder", |row| row.message.contains("no folder"))
         .await;
     fs_err::create_dir(&plugins).unwrap();
@@ -198,7 +198,7 @@ async fn a_folder_with_a_path_that_is_too_long_is_a_reason_and_no_end() {
     let long = dir.path().join("x".repeat(100));
     fs_err::create_dir(&long).unwrap();
     fs_err::write(long.join("kubelet.sock"), "").unwrap();
-    let node = Node::start(Settings::new(&long), 1);
+    let node = Node::start(FrontSettings::new(&long), 1);
     let row = node.reaches(Phase::Failed).await;
     for part in [long.to_str().unwrap(), "at most 107", "shorter path"] {
         assert!(row.message.contains(part), "{} lacks {part}", row.message);
@@ -213,7 +213,7 @@ async fn sockets_of_dead_processes_are_removed_and_live_ones_kept() {
     drop(UnixListener::bind(&dead).unwrap());
     let live = dir.path().join("ostler-nvidia.com_gpu-11111111-0.sock");
     let _listener = UnixListener::bind(&live).unwrap();
-    let node = Node::start(Settings::new(dir.path()), 1);
+    let node = Node::start(FrontSettings::new(dir.path()), 1);
     let deadline = Instant::now() + LONG;
     while dead.exists() && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -227,7 +227,7 @@ async fn sockets_of_dead_processes_are_removed_and_live_ones_kept() {
 async fn our_own_socket_vanishing_leads_to_a_new_registration() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let node = Node::start(Settings::new(dir.path()), 1);
+    let node = Node::start(FrontSettings::new(dir.path()), 1);
     let (_plugin, mut old) = kubelet.admit().await;
     let row = node.reaches(Phase::Registered).await;
     next(&mut old).await;
@@ -242,7 +242,7 @@ async fn our_own_socket_vanishing_leads_to_a_new_registration() {
 async fn one_resource_in_trouble_leaves_the_other_alone() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     settings.stream_limit = Duration::from_millis(100);
     let node = Node::with(settings, mixed(false));
     // Only the first registration gets a stream; the other resource fails again and again.
@@ -268,8 +268,8 @@ async fn one_resource_in_trouble_leaves_the_other_alone() {
 async fn a_resource_that_is_offered_no_more_empties_its_list_and_goes() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let mut settings = Settings::new(dir.path());
-    settings.retire = Duration::from_millis(300);
+    let mut settings = FrontSettings::new(dir.path());
+    settings.retire_after = Duration::from_millis(300);
     let node = Node::with(settings, mixed(false));
     let mut streams = BTreeMap::new();
     for _ in 0..2 {
@@ -289,7 +289,7 @@ async fn a_resource_that_is_offered_no_more_empties_its_list_and_goes() {
     assert_eq!(next(&mut gone).await.len(), 0, "empty before it ends");
     let end = timeout(LONG, gone.message()).await.unwrap();
     assert!(end.is_ok_and(|end| end.is_none()));
-    let forgotten = |status: &kubelet::Status| status.of(MIG).is_none();
+    let forgotten = |status: &kubelet::Status| status.find_resource(MIG).is_none();
     let mut status = node.status.clone();
     timeout(LONG, status.wait_for(forgotten))
         .await
@@ -316,7 +316,7 @@ async fn a_resource_that_is_offered_no_more_empties_its_list_and_goes() {
 #[tokio::test]
 async fn serves_without_a_kubelet_where_it_is_not_to_register() {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     settings.register = false;
     let node = Node::start(settings, 2);
     let row = node.shows("serving", |row| row.socket.is_some()).await;
@@ -333,7 +333,7 @@ async fn serves_without_a_kubelet_where_it_is_not_to_register() {
 #[tokio::test]
 async fn a_front_end_that_starts_again_forgets_what_is_offered_no_more() {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     settings.register = false;
     let (offers, receiver) = watch::channel(mixed(false));
     let (board, mut status) = watch::channel(kubelet::Status::default());
@@ -345,7 +345,7 @@ async fn a_front_end_that_starts_again_forgets_what_is_offered_no_more() {
     for expected in [&[GPU, MIG][..], &[GPU]] {
         let stop = CancellationToken::new();
         let (settings, receiver) = (settings.clone(), receiver.clone());
-        let front = front::run(settings, receiver, board.clone(), stop.clone());
+        let front = front::run_front_end(settings, receiver, board.clone(), stop.clone());
         let mut task = JoinSet::new();
         task.spawn(front);
         let served = status.wait_for(|status| rows(status) == expected);

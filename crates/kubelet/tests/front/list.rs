@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use api::Phase;
-use kubelet::front::Settings;
+use kubelet::front::FrontSettings;
 use kubelet_api::deviceplugin::Empty;
 use pool::{Offer, Offers, UnitId};
 use tonic::Code;
@@ -101,7 +101,7 @@ async fn a_list_that_is_too_large_is_withheld_and_the_reason_shown() {
 async fn nothing_is_registered_while_the_list_is_too_large() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let node = Node::with(Settings::new(dir.path()), huge());
+    let node = Node::with(FrontSettings::new(dir.path()), huge());
     let row = node.reaches(Phase::Failed).await;
     assert!(row.message.contains("at most 4194304"), "{}", row.message);
     node.offers.send_replace(cards(1, &[]));

@@ -6,7 +6,7 @@ use api::{Phase, Resource};
 use jiff::Timestamp;
 use kubelet::{
     Status,
-    front::{self, Settings},
+    front::{self, FrontSettings},
 };
 use model::{Cause, CauseKind, Device, Entry, NodeRole, Snapshot, State, Verdict, sample};
 use pool::Offers;
@@ -28,16 +28,21 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts a front end with offers of `gpus` healthy cards.
-    pub(crate) fn start(settings: Settings, gpus: usize) -> Self {
+    pub(crate) fn start(settings: FrontSettings, gpus: usize) -> Self {
         Self::with(settings, cards(gpus, &[]))
     }
 
-    pub(crate) fn with(settings: Settings, offers: Offers) -> Self {
+    pub(crate) fn with(settings: FrontSettings, offers: Offers) -> Self {
         let (offers, receiver) = watch::channel(offers);
         let (sender, status) = watch::channel(Status::default());
         let cancel = CancellationToken::new();
         let mut task = JoinSet::new();
-        task.spawn(front::run(settings, receiver, sender, cancel.clone()));
+        task.spawn(front::run_front_end(
+            settings,
+            receiver,
+            sender,
+            cancel.clone(),
+        ));
         Self {
             offers,
             status,
@@ -65,11 +70,11 @@ impl Node {
         let mut status = self.status.clone();
         let found = timeout(
             LONG,
-            status.wait_for(|status| status.of(resource).is_some_and(&wanted)),
+            status.wait_for(|status| status.find_resource(resource).is_some_and(&wanted)),
         )
         .await;
         match found {
-            Ok(Ok(status)) => status.of(resource).unwrap().clone(),
+            Ok(Ok(status)) => status.find_resource(resource).unwrap().clone(),
             _ => panic!("not {what}: {:?}", self.status.borrow()),
         }
     }
@@ -96,7 +101,7 @@ pub(crate) fn cards(count: usize, unhealthy: &[usize]) -> Offers {
 /// Offers of a node with one card and one MIG device, which may be unhealthy.
 pub(crate) fn mixed(unhealthy: bool) -> Offers {
     let mut partition = entry(1, unhealthy);
-    partition.device_mut().kind = sample::partition(9, 0).kind;
+    partition.device_mut().kind = sample::sample_partition(9, 0).kind;
     snapshot(vec![entry(0, false), partition])
 }
 
@@ -105,7 +110,7 @@ fn snapshot(devices: Vec<Entry>) -> Offers {
         nvidia_rules::VENDORS,
         &Arc::new(Snapshot {
             devices,
-            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+            ..Snapshot::empty_at(Timestamp::UNIX_EPOCH)
         }),
     )
 }
@@ -114,7 +119,7 @@ fn entry(at: usize, unhealthy: bool) -> Entry {
     let mut device = Device {
         id: format!("GPU-{at:04}").into(),
         numa: (at % 3 != 2).then_some(u32::from(at % 3 == 1)),
-        ..sample::card(u32::try_from(at).unwrap())
+        ..sample::sample_card(u32::try_from(at).unwrap())
     };
     device.nodes.retain(|node| node.role == NodeRole::Own);
     let mut verdict = Verdict::default();

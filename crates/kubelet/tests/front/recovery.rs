@@ -4,10 +4,10 @@
 use std::{path::Path, time::Duration};
 
 use api::Phase;
-use host::watch::Events;
-use kubelet::front::Settings;
+use host::watch::WatchMode;
+use kubelet::front::FrontSettings;
 use rstest::rstest;
-use sim::kubelet::{Era, Kubelet, Pod, Settings as Sim};
+use sim::kubelet::{Era, Kubelet, KubeletSettings as Sim, Pod};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
@@ -36,23 +36,23 @@ fn sim(dir: &Path, era: Era) -> Sim {
 
 /// Settings in which only the event itself, or with [`Events::Poll`] only a poll of the folder, shows the
 /// loss of a registration.
-fn settings(dir: &Path, events: Events) -> Settings {
-    let usual = Settings::new(dir.join("plugins"));
-    Settings {
+fn settings(dir: &Path, events: WatchMode) -> FrontSettings {
+    let usual = FrontSettings::new(dir.join("plugins"));
+    FrontSettings {
         pod_resources: Some(dir.join("pod-resources.sock")),
         events,
         check: NEVER,
         poll: match events {
-            Events::Inotify => NEVER,
-            Events::Poll => usual.poll,
+            WatchMode::Inotify => NEVER,
+            WatchMode::Poll => usual.poll,
         },
         ..usual
     }
 }
 
-async fn setting(era: Era, events: Events) -> Setting {
+async fn setting(era: Era, events: WatchMode) -> Setting {
     let dir = tempfile::tempdir().unwrap();
-    let kubelet = Kubelet::start(sim(dir.path(), era)).await.unwrap();
+    let kubelet = Kubelet::start_kubelet(sim(dir.path(), era)).await.unwrap();
     let node = Node::start(settings(dir.path(), events), 8);
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
     Setting { kubelet, node, dir }
@@ -64,8 +64,8 @@ impl Setting {
         self.kubelet.wait_healthy(GPU, 8, within).await.unwrap();
         self.node.reaches(Phase::Registered).await;
         assert_eq!(self.kubelet.violations(), []);
-        let pod = Pod::new("test", "pod").container("main", [(GPU, 2)]);
-        self.kubelet.admit(pod).await.unwrap();
+        let pod = Pod::new("test", "pod").with_container("main", [(GPU, 2)]);
+        self.kubelet.admit_pod(pod).await.unwrap();
     }
 }
 
@@ -73,10 +73,10 @@ impl Setting {
 #[tokio::test]
 async fn a_kubelet_that_restarts_is_registered_with_again(
     #[values(Era::V1_36, Era::V1_37)] era: Era,
-    #[values(Events::Inotify, Events::Poll)] events: Events,
+    #[values(WatchMode::Inotify, WatchMode::Poll)] events: WatchMode,
 ) {
     let at = setting(era, events).await;
-    at.kubelet.restart().await.unwrap();
+    at.kubelet.restart_kubelet().await.unwrap();
     at.recovers(LONG).await;
 }
 
@@ -84,7 +84,7 @@ async fn a_kubelet_that_restarts_is_registered_with_again(
 #[tokio::test]
 async fn a_kubelet_that_restarts_twice_at_once_is_registered_with_again(
     #[values(Era::V1_36, Era::V1_37)] era: Era,
-    #[values(Events::Inotify, Events::Poll)] events: Events,
+    #[values(WatchMode::Inotify, WatchMode::Poll)] events: WatchMode,
 ) {
     let at = setting(era, events).await;
     at.kubelet
@@ -97,11 +97,11 @@ async fn a_kubelet_that_restarts_twice_at_once_is_registered_with_again(
 #[rstest]
 #[tokio::test]
 async fn a_kubelet_socket_that_is_created_anew_under_an_open_stream_is_noticed(
-    #[values(Events::Inotify, Events::Poll)] events: Events,
+    #[values(WatchMode::Inotify, WatchMode::Poll)] events: WatchMode,
 ) {
     let dir = tempfile::tempdir().unwrap();
     let mut first = Registrar::start(dir.path());
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     settings.events = events;
     let node = Node::start(settings, 2);
     let (_plugin, mut open) = first.admit().await;
@@ -120,7 +120,7 @@ async fn a_kubelet_socket_that_is_created_anew_under_an_open_stream_is_noticed(
 async fn a_kubelet_socket_that_is_only_removed_is_no_reason_to_leave() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let mut settings = Settings::new(dir.path());
+    let mut settings = FrontSettings::new(dir.path());
     settings.poll = Duration::from_millis(20);
     let node = Node::start(settings, 2);
     let (_plugin, mut stream) = kubelet.admit().await;
@@ -138,7 +138,7 @@ async fn a_kubelet_socket_that_is_only_removed_is_no_reason_to_leave() {
 async fn a_stream_that_the_kubelet_cut_is_followed_by_a_new_registration(
     #[values(Era::V1_36, Era::V1_37)] era: Era,
 ) {
-    let at = setting(era, Events::Inotify).await;
+    let at = setting(era, WatchMode::Inotify).await;
     for _ in 0..2 {
         let before = at.kubelet.registrations().len();
         assert!(at.kubelet.cut_stream(GPU));
@@ -158,14 +158,14 @@ async fn a_resource_that_the_kubelet_forgot_is_registered_again(
     #[values(Era::V1_36, Era::V1_37)] era: Era,
 ) {
     let dir = tempfile::tempdir().unwrap();
-    let kubelet = Kubelet::start(sim(dir.path(), era)).await.unwrap();
-    let mut settings = settings(dir.path(), Events::Inotify);
+    let kubelet = Kubelet::start_kubelet(sim(dir.path(), era)).await.unwrap();
+    let mut settings = settings(dir.path(), WatchMode::Inotify);
     settings.check = Duration::from_millis(500);
     let node = Node::start(settings, 8);
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
     let at = Setting { kubelet, node, dir };
 
-    assert!(at.kubelet.forget(GPU));
+    assert!(at.kubelet.forget_resource(GPU));
 
     at.recovers(LONG).await;
     assert_eq!(at.kubelet.registrations().len(), 2);
@@ -175,8 +175,10 @@ async fn a_resource_that_the_kubelet_forgot_is_registered_again(
 #[tokio::test]
 async fn nothing_healthy_to_count_is_not_taken_for_forgotten() {
     let dir = tempfile::tempdir().unwrap();
-    let kubelet = Kubelet::start(sim(dir.path(), Era::V1_36)).await.unwrap();
-    let mut settings = settings(dir.path(), Events::Inotify);
+    let kubelet = Kubelet::start_kubelet(sim(dir.path(), Era::V1_36))
+        .await
+        .unwrap();
+    let mut settings = settings(dir.path(), WatchMode::Inotify);
     settings.check = Duration::from_millis(30);
     settings.spacing = Duration::from_millis(30);
     // Because of the healthy card the kubelet is asked. Its answers lack the other resource.
@@ -195,8 +197,8 @@ async fn nothing_healthy_to_count_is_not_taken_for_forgotten() {
 async fn a_pod_resources_socket_that_does_not_answer_is_no_evidence(#[case] file: Option<&str>) {
     let dir = tempfile::tempdir().unwrap();
     let plugins = dir.path().join("plugins");
-    let kubelet = Kubelet::start(Sim::new(&plugins)).await.unwrap();
-    let mut settings = settings(dir.path(), Events::Inotify);
+    let kubelet = Kubelet::start_kubelet(Sim::new(&plugins)).await.unwrap();
+    let mut settings = settings(dir.path(), WatchMode::Inotify);
     settings.check = Duration::from_millis(30);
     settings.spacing = Duration::from_millis(30);
     if let Some(text) = file {
@@ -211,16 +213,18 @@ async fn a_pod_resources_socket_that_does_not_answer_is_no_evidence(#[case] file
 #[rstest]
 #[tokio::test]
 async fn the_agent_may_start_before_the_kubelet(
-    #[values(Events::Inotify, Events::Poll)] events: Events,
+    #[values(WatchMode::Inotify, WatchMode::Poll)] events: WatchMode,
 ) {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = settings(dir.path(), events);
     // An absent folder cannot be watched, so only the poll finds it.
-    settings.poll = Settings::new(dir.path()).poll;
+    settings.poll = FrontSettings::new(dir.path()).poll;
     let node = Node::start(settings, 8);
     node.shows("waiting", |row| row.message.contains("no folder"))
         .await;
-    let kubelet = Kubelet::start(sim(dir.path(), Era::V1_36)).await.unwrap();
+    let kubelet = Kubelet::start_kubelet(sim(dir.path(), Era::V1_36))
+        .await
+        .unwrap();
     Setting { kubelet, node, dir }.recovers(LONG).await;
 }
 
@@ -229,11 +233,13 @@ async fn a_kubelet_that_appears_is_registered_with_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let plugins = dir.path().join("plugins");
     fs_err::create_dir(&plugins).unwrap();
-    let node = Node::start(settings(dir.path(), Events::Inotify), 8);
+    let node = Node::start(settings(dir.path(), WatchMode::Inotify), 8);
     node.shows("waiting", |row| row.message.contains("no kubelet.sock"))
         .await;
     let begun = Instant::now();
-    let kubelet = Kubelet::start(sim(dir.path(), Era::V1_36)).await.unwrap();
+    let kubelet = Kubelet::start_kubelet(sim(dir.path(), Era::V1_36))
+        .await
+        .unwrap();
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
     node.reaches(Phase::Registered).await;
     let took = begun.elapsed();
@@ -243,8 +249,8 @@ async fn a_kubelet_that_appears_is_registered_with_at_once() {
 
 #[tokio::test]
 async fn a_kubelet_that_stays_away_for_a_while_is_waited_for() {
-    let at = setting(Era::V1_36, Events::Inotify).await;
-    at.kubelet.stop().await;
+    let at = setting(Era::V1_36, WatchMode::Inotify).await;
+    at.kubelet.stop_kubelet().await;
     at.node
         .shows("waiting", |row| {
             row.phase == Phase::WaitingForKubelet && row.message.contains("does not accept")
@@ -257,9 +263,11 @@ async fn a_kubelet_that_stays_away_for_a_while_is_waited_for() {
 #[tokio::test]
 async fn a_refusal_is_retried_and_told_in_the_kubelets_words() {
     let dir = tempfile::tempdir().unwrap();
-    let kubelet = Kubelet::start(sim(dir.path(), Era::V1_36)).await.unwrap();
+    let kubelet = Kubelet::start_kubelet(sim(dir.path(), Era::V1_36))
+        .await
+        .unwrap();
     kubelet.refuse_next(2, "the device manager is not ready");
-    let node = Node::start(settings(dir.path(), Events::Inotify), 8);
+    let node = Node::start(settings(dir.path(), WatchMode::Inotify), 8);
     let row = node.reaches(Phase::Refused).await;
     assert!(row.message.contains("is not ready"), "{}", row.message);
     Setting { kubelet, node, dir }.recovers(LONG).await;
@@ -268,12 +276,14 @@ async fn a_refusal_is_retried_and_told_in_the_kubelets_words() {
 #[tokio::test]
 async fn a_kubelet_that_stalls_is_left_when_it_restarts() {
     let dir = tempfile::tempdir().unwrap();
-    let kubelet = Kubelet::start(sim(dir.path(), Era::V1_36)).await.unwrap();
+    let kubelet = Kubelet::start_kubelet(sim(dir.path(), Era::V1_36))
+        .await
+        .unwrap();
     kubelet.stall(Duration::MAX);
-    let node = Node::start(settings(dir.path(), Events::Inotify), 8);
+    let node = Node::start(settings(dir.path(), WatchMode::Inotify), 8);
     let asked = |kubelet: &Kubelet| !kubelet.registrations().is_empty();
     kubelet.wait_until("asked", asked, LONG).await.unwrap();
     kubelet.stall(Duration::ZERO);
-    kubelet.restart().await.unwrap();
+    kubelet.restart_kubelet().await.unwrap();
     Setting { kubelet, node, dir }.recovers(LONG).await;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubelet::front::{Prepare, Preparing, Settings};
+use kubelet::front::{FrontSettings, Prepare, Preparing};
 use kubelet_api::deviceplugin::ListAndWatchResponse;
 use pool::{Offer, Offers};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ pub(crate) struct Setting {
 struct Doorkeeper;
 
 impl Prepare for Doorkeeper {
-    fn prepare(&self, _: Arc<Offer>, devices: Vec<model::DeviceId>) -> Preparing {
+    fn prepare_devices(&self, _: Arc<Offer>, devices: Vec<model::DeviceId>) -> Preparing {
         let taken = devices.iter().any(|device| device.as_str() == "GPU-0001");
         let answer = match taken {
             true => Err("process 7 is on it".to_owned()),
@@ -41,9 +41,9 @@ impl Prepare for Doorkeeper {
 pub(crate) async fn setting(offers: Offers) -> Setting {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let settings = Settings {
+    let settings = FrontSettings {
         prepare: Some(Arc::new(Doorkeeper)),
-        ..Settings::new(dir.path())
+        ..FrontSettings::new(dir.path())
     };
     let node = Node::with(settings, offers);
     let (plugin, stream) = kubelet.admit().await;

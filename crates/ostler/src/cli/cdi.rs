@@ -14,26 +14,26 @@ use clap::Subcommand;
 /// A CDI spec (Container Device Interface) tells a container runtime what a container gets for a
 /// device's name. The agent writes specs of its own for pools that use CDI.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct CdiArgs {
     #[command(subcommand)]
-    command: Command,
+    command: CdiCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Generate(generate::Args),
-    List(list::Args),
-    Validate(validate::Args),
+enum CdiCommand {
+    Generate(generate::CdiGenerateArgs),
+    List(list::CdiListArgs),
+    Validate(validate::CdiValidateArgs),
 }
 
-// === impl Args ===
+// === impl CdiArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+impl CdiArgs {
+    pub(super) fn run_cdi(self) -> anyhow::Result<ExitCode> {
         match self.command {
-            Command::Generate(args) => args.start(),
-            Command::List(args) => args.start(),
-            Command::Validate(args) => args.start(),
+            CdiCommand::Generate(args) => args.generate_specs(),
+            CdiCommand::List(args) => args.list_names(),
+            CdiCommand::Validate(args) => args.validate_specs(),
         }
     }
 }

@@ -9,28 +9,28 @@ use clap::Subcommand;
 
 /// Check a config, show the effective one, or print the JSON schema.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ConfigArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Check(check::Args),
-    Explain(Box<explain::Args>),
+enum ConfigCommand {
+    Check(check::ConfigCheckArgs),
+    Explain(Box<explain::ExplainArgs>),
     /// Print the JSON schema of ostler.yaml
     Schema,
 }
 
-// === impl Args ===
+// === impl ConfigArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+impl ConfigArgs {
+    pub(super) fn run_config(self) -> anyhow::Result<ExitCode> {
         match self.command {
-            Command::Check(args) => args.start(),
-            Command::Explain(args) => args.start(),
-            Command::Schema => {
-                let text = super::table::text(&config::schema(), false)?;
+            ConfigCommand::Check(args) => args.check_files(),
+            ConfigCommand::Explain(args) => args.explain_config(),
+            ConfigCommand::Schema => {
+                let text = super::table::serialize_output(&config::schema(), false)?;
                 std::io::stdout().write_all(text.as_bytes())?;
                 Ok(ExitCode::SUCCESS)
             }

@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use api::{Cordon, Uncordon};
+use api::{CordonOrder, UncordonOrder};
 
-use super::control::Control;
+use super::control::ControlFlags;
 
 /// Cordon a device: no new pod gets it until it is uncordoned, even after a reboot.
 ///
 /// Pods that use the device already keep it. The MIG devices of a card are cordoned with it.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {
+pub(super) struct CordonArgs {
     /// UUID or the beginning of one, index, or PCI address
     device: String,
 
@@ -20,7 +20,7 @@ pub(super) struct Args {
     reason: String,
 
     #[command(flatten)]
-    control: Control,
+    control: ControlFlags,
 }
 
 /// Uncordon a device, and end the causes that only an operator can end.
@@ -28,35 +28,35 @@ pub(super) struct Args {
 /// A cause that a check still finds stays.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Back {
+pub(super) struct UncordonArgs {
     /// UUID or the beginning of one, index, or PCI address
     device: String,
 
     #[command(flatten)]
-    control: Control,
+    control: ControlFlags,
 }
 
-// === impl Args ===
+// === impl CordonArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let order = Cordon {
+impl CordonArgs {
+    pub(super) fn send_cordon(self) -> anyhow::Result<ExitCode> {
+        let order = CordonOrder {
             device: self.device,
             reason: self.reason,
         };
-        super::block_on(self.control.order(api::CORDON, &order))??;
+        super::block_on(self.control.send_order(api::CORDON, &order))??;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-// === impl Back ===
+// === impl UncordonArgs ===
 
-impl Back {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let order = Uncordon {
+impl UncordonArgs {
+    pub(super) fn send_uncordon(self) -> anyhow::Result<ExitCode> {
+        let order = UncordonOrder {
             device: self.device,
         };
-        super::block_on(self.control.order(api::UNCORDON, &order))??;
+        super::block_on(self.control.send_order(api::UNCORDON, &order))??;
         Ok(ExitCode::SUCCESS)
     }
 }

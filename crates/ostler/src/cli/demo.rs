@@ -9,7 +9,7 @@ mod why;
 
 use std::{io, process::ExitCode};
 
-use super::sim::{DEFAULT, kubelet::Ends, profile};
+use super::sim::{DEFAULT, kubelet::EndSignals, load_profile};
 use stage::Stage;
 use story::Story;
 use tell::Teller;
@@ -59,13 +59,13 @@ impl Args {
     }
 
     async fn play(self) -> anyhow::Result<ExitCode> {
-        let profile = profile(&self.profile)?;
-        let mut ends = Ends::new()?;
+        let profile = load_profile(&self.profile)?;
+        let mut ends = EndSignals::new()?;
         let teller = Teller::new(self.oneshot);
         let mut stage = Stage::build(&profile).await?;
         let end = tokio::select! {
             played = Story::play(&mut stage, teller, &profile) => End::Played(played),
-            () = ends.next() => End::Interrupted,
+            () = ends.wait_for_signal() => End::Interrupted,
         };
         let end = match end {
             End::Played(Ok(())) if teller.is_live() => {

@@ -3,16 +3,16 @@
 use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
-use api::{Devices, ListedDevice};
+use api::{DevicePage, ListedDevice};
 use comfy_table::Table;
 use config::Config;
-use health::Policy;
-use inventory::{Inputs, Published, Readers, Requests};
+use health::HealthPolicy;
+use inventory::{ChangeRequests, Inputs, Published, Readers};
 use model::{Backend, Kind, Phase, names};
 use probe::{
     Update,
     protocol::FileSearch,
-    supervisor::{self, Children, OrdersByBackend},
+    supervisor::{self, ChildRegistry, OrdersByBackend},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 use web::client::{self, Error};
 
 use super::{
-    place::Place,
-    table::{Output, table, text},
+    place::HostFlags,
+    table::{OutputFormat, new_table, serialize_output},
 };
 use crate::{
-    run::{backends, probe_settings},
+    run::{enabled_backends, probe_settings},
     vendors::VENDORS,
 };
 
@@ -38,64 +38,64 @@ const LOOK: Duration = Duration::from_secs(20);
 ///
 /// Asks the running agent. Without an agent, reads the hardware itself and says so.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct DevicesArgs {
     /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Output,
+    output: OutputFormat,
 
     #[command(flatten)]
-    sight: Sight,
+    sight: DeviceSource,
 }
 
 /// Source of the devices: the agent, or else the hardware.
 #[derive(Debug, clap::Args)]
-pub(super) struct Sight {
+pub(super) struct DeviceSource {
     /// The agent's control socket [default: /run/ostler/control.sock]
     #[arg(long, env = "OSTLER_CONTROL_SOCKET", value_name = "FILE")]
     control_socket: Option<PathBuf>,
 
     #[command(flatten)]
-    place: Place,
+    place: HostFlags,
 }
 
-// === impl Args ===
+// === impl DevicesArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        super::block_on(self.show())??;
+impl DevicesArgs {
+    pub(super) fn run_devices(self) -> anyhow::Result<ExitCode> {
+        super::block_on(self.show_devices())??;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn show(self) -> anyhow::Result<()> {
-        let devices = self.sight.devices().await?;
+    async fn show_devices(self) -> anyhow::Result<()> {
+        let devices = self.sight.read_devices().await?;
         let output = match self.output {
-            Output::Table => page(&devices),
-            Output::Json => text(&devices, false)?,
-            Output::Yaml => text(&devices, true)?,
+            OutputFormat::Table => format_devices(&devices),
+            OutputFormat::Json => serialize_output(&devices, false)?,
+            OutputFormat::Yaml => serialize_output(&devices, true)?,
         };
         std::io::stdout().write_all(output.as_bytes())?;
         Ok(())
     }
 }
 
-// === impl Sight ===
+// === impl DeviceSource ===
 
-impl Sight {
+impl DeviceSource {
     /// Reads the devices from the agent. Without an agent, reads the hardware and says so on standard
     /// error.
     ///
     /// # Errors
     /// An agent listens but does not answer, or the flags are invalid.
-    pub(super) async fn devices(&self) -> anyhow::Result<Devices> {
+    pub(super) async fn read_devices(&self) -> anyhow::Result<DevicePage> {
         let socket = self.control_socket.clone();
         let socket = socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into());
-        match client::get(&socket, api::DEVICES).await {
+        match client::read_page(&socket, api::DEVICES).await {
             Ok(body) => serde_json::from_slice(&body).context("the agent's answer cannot be read"),
-            Err(error @ Error::Absent { .. }) => {
+            Err(error @ Error::NoAgent { .. }) => {
                 anstream::eprintln!("{error}; looking at the hardware without it");
-                let overrides = self.place.overrides();
-                let resolved = config::native(None, overrides, &config::Origin::flag)?;
-                look(resolved.config, FileSearch::Never).await
+                let overrides = self.place.to_overrides();
+                let resolved = config::native(None, overrides, &config::ValueOrigin::of_flag)?;
+                read_hardware(resolved.config, FileSearch::Never).await
             }
             Err(error) => Err(error.into()),
         }
@@ -105,27 +105,30 @@ impl Sight {
 /// Reads the hardware once, through probe processes of our own: a driver call that hangs cannot hang
 /// this command. `files` says if the driver's files are searched. Takes 20 s at most; devices without
 /// a report by then are missing.
-pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Result<Devices> {
+pub(super) async fn read_hardware(
+    mut config: Config,
+    files: FileSearch,
+) -> anyhow::Result<DevicePage> {
     // The state file belongs to the agent.
     config.health.state_file = None;
     let (published, orders) = (Published::new(), OrdersByBackend::default());
     let (seen, updates) = mpsc::channel(64);
     let stop = CancellationToken::new();
     let readers = published.readers();
-    let backends = backends(&config);
+    let backends = enabled_backends(&config);
     let mut watching = JoinSet::new();
     for name in &backends {
-        let (children, orders) = (Children::default(), orders.of(name));
+        let (children, orders) = (ChildRegistry::default(), orders.orders_of(name));
         let mut settings = probe_settings(name, &config, &[], children, orders);
         // One report is enough: it needs no wait for events.
         settings.configure.events = false;
         settings.configure.driver_files = files;
-        watching.spawn(supervisor::run(settings, seen.clone(), stop.clone()));
+        watching.spawn(supervisor::supervise(settings, seen.clone(), stop.clone()));
     }
     // The inventory ends when every sender is gone.
     drop(seen);
     let looking = async {
-        let policy = Policy::of(&config, VENDORS);
+        let policy = HealthPolicy::from_config(&config, VENDORS);
         let look = first_look(policy, updates, orders.clone(), published, backends.len());
         let found = timeout(LOOK, look).await;
         stop.cancel();
@@ -141,14 +144,14 @@ pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Resul
 
 /// Runs an inventory until every backend has reported, with a sample of each device.
 async fn first_look(
-    policy: Policy,
+    policy: HealthPolicy,
     mut updates: mpsc::Receiver<Update>,
     orders: OrdersByBackend,
     published: Published,
     backends: usize,
 ) {
     let (_unchanged, policy) = watch::channel(policy);
-    let (_silent, mut requests) = Requests::channel();
+    let (_silent, mut requests) = ChangeRequests::open_queue();
     let readers = published.readers();
     let inputs = Inputs {
         policy,
@@ -158,7 +161,7 @@ async fn first_look(
         boot_id: String::new(),
     };
     tokio::select! {
-        () = inventory::run(inputs, published) => {}
+        () = inventory::run_inventory(inputs, published) => {}
         () = enough(readers, backends) => {}
     }
 }
@@ -192,17 +195,17 @@ async fn enough(mut readers: Readers, backends: usize) {
     }
 }
 
-fn newest(readers: &Readers) -> Devices {
-    Devices::new(&readers.snapshots.borrow(), &readers.samples.borrow())
+fn newest(readers: &Readers) -> DevicePage {
+    DevicePage::new(&readers.snapshots.borrow(), &readers.samples.borrow())
 }
 
 /// True if a device is part of its board. There are no samples of such a device.
 fn is_integrated(listed: &ListedDevice) -> bool {
-    listed.device.flag(&names::INTEGRATED) == Some(true)
+    listed.device.bool_attribute(&names::INTEGRATED) == Some(true)
 }
 
 /// Text for a person: the state of each backend, and a table of the devices.
-fn page(snapshot: &Devices) -> String {
+fn format_devices(snapshot: &DevicePage) -> String {
     let mut page = String::new();
     for backend in &snapshot.backends {
         let name = &backend.name;
@@ -223,23 +226,23 @@ fn page(snapshot: &Devices) -> String {
     if snapshot.devices.is_empty() {
         return page + "no devices\n";
     }
-    page + &rows(snapshot).trim_fmt() + "\n"
+    page + &device_table(snapshot).trim_fmt() + "\n"
 }
 
-fn rows(snapshot: &Devices) -> Table {
+fn device_table(snapshot: &DevicePage) -> Table {
     let header = [
         "INDEX", "ID", "MODEL", "PCI", "NUMA", "MEMORY", "TEMP", "HEALTH", "WHY",
     ];
-    let mut rows = table(&header);
+    let mut rows = new_table(&header);
     let mut entries: Vec<&ListedDevice> = snapshot.devices.iter().collect();
     entries.sort_by_key(|entry| (entry.device.pci, entry.device.index));
     for entry in entries {
         let device = &entry.device;
         let model = match &device.kind {
-            Kind::Card { partitioned: false } => or_dash(device.product()),
+            Kind::Card { partitioned: false } => or_dash(device.product_name()),
             Kind::Card { partitioned: true } => {
-                let mode = VENDORS.of(&device.vendor).vendor().partition_mode;
-                format!("{} ({mode})", or_dash(device.product()))
+                let mode = VENDORS.find_rules(&device.vendor).vendor().partition_mode;
+                format!("{} ({mode})", or_dash(device.product_name()))
             }
             Kind::Partition { profile, .. } => format!("  {}", or_dash(profile.as_deref())),
         };
@@ -250,10 +253,12 @@ fn rows(snapshot: &Devices) -> Table {
             model,
             or_dash(device.pci),
             or_dash(device.numa),
-            device.memory().map_or_else(|| "-".to_owned(), mebibytes),
+            device
+                .memory_bytes()
+                .map_or_else(|| "-".to_owned(), format_mebibytes),
             celsius.map_or_else(|| "-".to_owned(), |c| format!("{c} °C")),
             entry.verdict.state.to_string(),
-            entry.verdict.reason(),
+            entry.verdict.join_evidence(),
         ]);
     }
     rows
@@ -263,6 +268,6 @@ fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-fn mebibytes(bytes: u64) -> String {
+fn format_mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

@@ -3,12 +3,12 @@
 use std::{io::Write, process::ExitCode};
 
 use anyhow::anyhow;
-use api::{Health, Judged};
+use api::{DeviceHealth, HealthPage};
 use model::{Cause, Device, Entry, Snapshot, Transition};
 
 use super::{
-    control::Control,
-    table::{Output, table, text},
+    control::ControlFlags,
+    table::{OutputFormat, new_table, serialize_output},
 };
 
 /// Show the health of each device: verdict, causes, their start, and what ends them.
@@ -16,36 +16,36 @@ use super::{
 /// For one device, show its history too: the last changes, over restarts of the agent.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {
+pub(super) struct HealthArgs {
     /// UUID or the beginning of one, index, or PCI address [default: all devices]
     device: Option<String>,
 
     /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Output,
+    output: OutputFormat,
 
     #[command(flatten)]
-    control: Control,
+    control: ControlFlags,
 }
 
-// === impl Args ===
+// === impl HealthArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        super::block_on(self.show())??;
+impl HealthArgs {
+    pub(super) fn run_health(self) -> anyhow::Result<ExitCode> {
+        super::block_on(self.show_health())??;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn show(self) -> anyhow::Result<()> {
-        let mut health: Health = self.control.page(api::HEALTH).await?;
+    async fn show_health(self) -> anyhow::Result<()> {
+        let mut health: HealthPage = self.control.read_page(api::HEALTH).await?;
         if let Some(device) = &self.device {
             narrow(&mut health, device)?;
         }
         let output = match self.output {
-            Output::Table if self.device.is_some() => page(&health),
-            Output::Table => overview(&health),
-            Output::Json => text(&health, false)?,
-            Output::Yaml => text(&health, true)?,
+            OutputFormat::Table if self.device.is_some() => format_details(&health),
+            OutputFormat::Table => overview(&health),
+            OutputFormat::Json => serialize_output(&health, false)?,
+            OutputFormat::Yaml => serialize_output(&health, true)?,
         };
         std::io::stdout().write_all(output.as_bytes())?;
         Ok(())
@@ -56,19 +56,19 @@ impl Args {
 ///
 /// # Errors
 /// No device or several devices match.
-fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
-    let entry = |judged: &Judged| {
+fn narrow(health: &mut HealthPage, device: &str) -> anyhow::Result<()> {
+    let entry = |judged: &DeviceHealth| {
         Entry::from(Device {
             index: judged.index,
             pci: judged.pci,
-            ..Device::unnamed("", judged.device.to_string())
+            ..Device::bare_card("", judged.device.to_string())
         })
     };
     let snapshot = Snapshot {
         devices: health.devices.iter().map(entry).collect(),
-        ..Snapshot::empty(jiff::Timestamp::UNIX_EPOCH)
+        ..Snapshot::empty_at(jiff::Timestamp::UNIX_EPOCH)
     };
-    let found = api::find(&snapshot, device)
+    let found = api::find_device(&snapshot, device)
         .map_err(|error| anyhow!("{error}: `ostler devices` lists them"))?;
     let found = found.device.id.clone();
     health.devices.retain(|judged| judged.device == found);
@@ -77,11 +77,11 @@ fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
 }
 
 /// Table with a line for each cause and warning.
-fn overview(health: &Health) -> String {
+fn overview(health: &HealthPage) -> String {
     if health.devices.is_empty() {
         return "no devices\n".to_owned();
     }
-    let mut rows = table(&[
+    let mut rows = new_table(&[
         "INDEX",
         "ID",
         "HEALTH",
@@ -90,7 +90,7 @@ fn overview(health: &Health) -> String {
         "SINCE",
         "ENDS WHEN",
     ]);
-    let mut devices: Vec<&Judged> = health.devices.iter().collect();
+    let mut devices: Vec<&DeviceHealth> = health.devices.iter().collect();
     devices.sort_by_key(|judged| (judged.pci, judged.index));
     for judged in devices {
         let index = judged
@@ -101,7 +101,7 @@ fn overview(health: &Health) -> String {
             judged.device.to_string(),
             judged.verdict.state.to_string(),
         ];
-        let lines = lines(judged);
+        let lines = cause_cells(judged);
         if lines.is_empty() {
             rows.add_row(left);
             continue;
@@ -115,7 +115,7 @@ fn overview(health: &Health) -> String {
 }
 
 /// Cells of the lines of a device: cause, evidence, since, ends when.
-fn lines(judged: &Judged) -> Vec<[String; 4]> {
+fn cause_cells(judged: &DeviceHealth) -> Vec<[String; 4]> {
     let line = |cause: &Cause, kind: String| {
         [
             kind,
@@ -133,11 +133,11 @@ fn lines(judged: &Judged) -> Vec<[String; 4]> {
 }
 
 /// Text for one device: its causes, the checks that it does not support, its history.
-fn page(health: &Health) -> String {
+fn format_details(health: &HealthPage) -> String {
     let mut page = String::new();
     for judged in &health.devices {
         page += &format!("{}: {}\n", judged.device, judged.verdict.state);
-        for [cause, evidence, since, ends_when] in lines(judged) {
+        for [cause, evidence, since, ends_when] in cause_cells(judged) {
             page +=
                 &format!("  {cause}: {evidence}\n    since {since}\n    ends when {ends_when}\n");
         }
@@ -178,13 +178,13 @@ fn story(change: &Transition) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::Unsupported;
+    use api::UnsupportedChecks;
     use jiff::Timestamp;
     use model::{CauseKind, State, Tier, Verdict};
 
     use super::*;
 
-    fn health() -> Health {
+    fn health() -> HealthPage {
         let cause = |kind, evidence: &str| Cause {
             kind,
             evidence: evidence.to_owned(),
@@ -192,7 +192,7 @@ mod tests {
             ends_when: "the card was reset".to_owned(),
         };
         let lost = cause(CauseKind::Event, "XID 79 (fell off the bus)");
-        let sick = Judged {
+        let sick = DeviceHealth {
             device: "GPU-1".into(),
             index: "1".parse().ok(),
             pci: None,
@@ -201,19 +201,19 @@ mod tests {
                 causes: vec![lost.clone()],
                 warnings: vec![cause(CauseKind::Throttled, "it slows down")],
             },
-            unsupported: vec![Unsupported {
+            unsupported: vec![UnsupportedChecks {
                 tier: Tier::Working,
                 checks: vec!["fabric".to_owned()],
             }],
         };
-        let well = Judged {
+        let well = DeviceHealth {
             device: "GPU-0".into(),
             index: "0".parse().ok(),
             verdict: Verdict::default(),
             unsupported: Vec::new(),
             ..sick.clone()
         };
-        Health {
+        HealthPage {
             devices: vec![well, sick],
             history: vec![Transition {
                 at: Timestamp::UNIX_EPOCH,
@@ -240,7 +240,7 @@ mod tests {
     fn one_device_is_shown_with_its_history() {
         let mut one = health();
         narrow(&mut one, "1").unwrap();
-        insta::assert_snapshot!(page(&one), @r"
+        insta::assert_snapshot!(format_details(&one), @r"
         GPU-1: Unhealthy
           Event: XID 79 (fell off the bus)
             since 1970-01-01T00:00:00Z

@@ -8,12 +8,12 @@ mod lossy;
 use clap::{Args as ClapArgs, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-pub(super) use self::lossy::Flush;
+pub(super) use self::lossy::LogGuard;
 
 /// Level and format of the log.
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Logging")]
-pub(super) struct Args {
+pub(super) struct LogArgs {
     /// Log level (error, warn, info, debug, trace), or a filter such as `kubelet=debug`
     /// [default: info for the agent and its probes, warn for the other commands]
     #[arg(long = "log", global = true, env = "OSTLER_LOG", value_name = "LEVEL")]
@@ -28,27 +28,27 @@ pub(super) struct Args {
         value_name = "FORM",
         default_value = "text"
     )]
-    log_format: Form,
+    log_format: LogFormat,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Form {
+enum LogFormat {
     /// Plain text
     Text,
     /// One JSON object per line
     Json,
 }
 
-// === impl Args ===
+// === impl LogArgs ===
 
-impl Args {
+impl LogArgs {
     /// Starts the log. Without a filter, or with an invalid one, the level is `usual`. The last lines
     /// are written when the returned value is dropped.
-    pub(super) fn start(&self, usual: &str) -> Flush {
+    pub(super) fn start_log(&self, usual: &str) -> LogGuard {
         let level = self.level.as_deref().unwrap_or(usual);
         let filter = EnvFilter::try_new(level);
         let wrong = filter.as_ref().err().map(ToString::to_string);
-        let (writer, flush) = lossy::start(std::io::stderr());
+        let (writer, flush) = lossy::start_writer(std::io::stderr());
         // The defaults of tracing-subscriber would report a failed write on standard error, which is
         // the output that has failed, and print colours into files.
         let log = tracing_subscriber::fmt()
@@ -58,8 +58,8 @@ impl Args {
             .log_internal_errors(false)
             .with_target(false);
         match self.log_format {
-            Form::Text => log.init(),
-            Form::Json => log.json().flatten_event(true).init(),
+            LogFormat::Text => log.init(),
+            LogFormat::Json => log.json().flatten_event(true).init(),
         }
         if let Some(error) = wrong {
             tracing::warn!(
@@ -74,8 +74,8 @@ impl Args {
     /// Arguments that make another process log in the same way.
     pub(super) fn repeat(&self) -> Vec<String> {
         let form = match self.log_format {
-            Form::Text => "text",
-            Form::Json => "json",
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
         };
         let level = self.level.iter().map(|level| format!("--log={level}"));
         level.chain([format!("--log-format={form}")]).collect()

@@ -32,7 +32,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
     use rstest::rstest;
 
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, CliCommand};
 
     #[rstest]
     #[case(&["demo", "--oneshot"])]
@@ -41,7 +41,7 @@ mod tests {
     #[case(&["sim"])]
     fn whatever_the_simulator_is_asked_is_refused(#[case] args: &[&str]) {
         let cli = Cli::try_parse_from(["ostler"].iter().chain(args)).unwrap();
-        let (Command::Demo(args) | Command::Sim(args)) = cli.command else {
+        let (CliCommand::Demo(args) | CliCommand::Sim(args)) = cli.command else {
             panic!("{cli:?} is another command");
         };
         assert_eq!(args.start().unwrap(), crate::USAGE.into());

@@ -14,7 +14,7 @@ use std::{
 
 use config::{
     BackendOverrides, NvidiaOverrides, Overrides,
-    nvidia::{Call, Flags, help},
+    nvidia::{GivenFlags, Invocation, help},
 };
 
 pub(crate) use self::{
@@ -22,7 +22,7 @@ pub(crate) use self::{
     flags::{DaemonFlags, DriverFlags},
     specs::SpecFlags,
 };
-use crate::run::{Origin, Source};
+use crate::run::{ConfigDialect, ConfigSource};
 
 /// Name of NVIDIA's program. NVIDIA's config-manager finds the process to signal by this name
 /// (k8s-device-plugin, cmd/config-manager/main.go, `--process-to-signal`).
@@ -33,7 +33,7 @@ const NAME: &str = "nvidia-device-plugin";
 /// A program file or link of the name `nvidia-device-plugin` runs this command by itself.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
-pub(super) struct Args {
+pub(super) struct NvidiaPluginArgs {
     /// Flags of NVIDIA's program; --help lists them
     // NVIDIA's program takes long flags with one dash too (Go, package flag), which clap refuses: a
     // parser of ours reads them.
@@ -54,22 +54,22 @@ pub(crate) fn spell_out(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-// === impl Args ===
+// === impl NvidiaPluginArgs ===
 
-impl Args {
+impl NvidiaPluginArgs {
     /// Runs the agent. `log` has the arguments for the log of its probes.
-    pub(super) fn start(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
+    pub(super) fn run_plugin(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
         let variable = |name: &str| std::env::var(name).ok();
-        match Flags::parse(&self.args, &variable).map_err(config::Error::from)? {
-            Call::Help => write!(io::stdout(), "{}", help())?,
-            Call::Version => write!(io::stdout(), "{}", version())?,
-            Call::Run(flags) => {
-                let source = Source {
-                    origin: Origin::DropIn(Box::new(flags)),
-                    overrides: overrides(),
+        match GivenFlags::parse_args(&self.args, &variable).map_err(config::Error::from)? {
+            Invocation::Help => write!(io::stdout(), "{}", help())?,
+            Invocation::Version => write!(io::stdout(), "{}", version_text())?,
+            Invocation::Run(flags) => {
+                let source = ConfigSource {
+                    origin: ConfigDialect::DropIn(Box::new(flags)),
+                    overrides: read_overrides(),
                     log,
                 };
-                super::block_on(crate::run::run(source))??;
+                super::block_on(crate::run::run_agent(source))??;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -77,14 +77,14 @@ impl Args {
 }
 
 /// Output of `--version`: the form is that of NVIDIA's program, the version is ours.
-fn version() -> String {
+fn version_text() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let commit = option_env!("OSTLER_COMMIT").unwrap_or("unknown");
     format!("NVIDIA Device Plugin version {version}\ncommit: {commit}\n")
 }
 
 /// Reads our own variables, for settings that NVIDIA's program does not have.
-fn overrides() -> Overrides {
+fn read_overrides() -> Overrides {
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     Overrides {
         kubelet_dir: path("OSTLER_KUBELET_DIR"),

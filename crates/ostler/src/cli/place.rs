@@ -9,7 +9,7 @@ use super::DriverFlags;
 
 /// Paths of the host and its drivers.
 #[derive(Clone, Debug, Default, Args)]
-pub(super) struct Place {
+pub(super) struct HostFlags {
     /// Folder that has the host's /sys, /proc and /dev [default: /]
     #[arg(long, env = "OSTLER_HOST_ROOT", value_name = "DIR")]
     host_root: Option<PathBuf>,
@@ -18,14 +18,14 @@ pub(super) struct Place {
     driver: DriverFlags,
 }
 
-// === impl Place ===
+// === impl HostFlags ===
 
-impl Place {
+impl HostFlags {
     /// Overrides for the config.
-    pub(super) fn overrides(&self) -> Overrides {
+    pub(super) fn to_overrides(&self) -> Overrides {
         Overrides {
             host_root: self.host_root.clone(),
-            backends: self.driver.overrides(),
+            backends: self.driver.to_backend_overrides(),
             ..Overrides::default()
         }
     }

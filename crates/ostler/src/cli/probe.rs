@@ -13,29 +13,29 @@ use clap::Subcommand;
 ///
 /// The agent runs this as a child process. Run by hand, it prints what the agent would read.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ProbeArgs {
     #[command(subcommand)]
-    backend: Backend,
+    backend: ProbeCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Backend {
+enum ProbeCommand {
     /// NVIDIA's cards, through NVML
-    Nvidia(nvidia::Args),
-    Check(check::Args),
+    Nvidia(nvidia::NvidiaProbeArgs),
+    Check(check::ProbeCheckArgs),
     /// Run a user's probe program, with the rights that the agent gives it
     #[command(hide = true)]
-    Exec(exec::Args),
+    Exec(exec::ProbeExecArgs),
 }
 
-// === impl Args ===
+// === impl ProbeArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+impl ProbeArgs {
+    pub(super) fn run_probe(self) -> anyhow::Result<ExitCode> {
         match self.backend {
-            Backend::Nvidia(args) => args.start(),
-            Backend::Check(args) => args.start(),
-            Backend::Exec(args) => args.start(),
+            ProbeCommand::Nvidia(args) => args.run_nvidia_probe(),
+            ProbeCommand::Check(args) => args.check_probe(),
+            ProbeCommand::Exec(args) => args.exec_probe(),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use api::Release;
+use api::ReleaseOrder;
 use config::Period;
 
-use super::control::Control;
+use super::control::ControlFlags;
 
 /// Release a card for a while: the agent closes every driver handle and does not read the card.
 ///
@@ -14,32 +14,32 @@ use super::control::Control;
 /// or with `ostler resume`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {
+pub(super) struct ReleaseArgs {
     #[command(flatten)]
-    which: Which,
+    which: ReleaseTarget,
 
     /// Duration of the release
     #[arg(long = "for", value_name = "TIME", default_value = "10m")]
     time: Period,
 
     #[command(flatten)]
-    control: Control,
+    control: ControlFlags,
 }
 
 /// End a release before its time is over.
 #[derive(Debug, clap::Args)]
-pub(super) struct Back {
+pub(super) struct ResumeArgs {
     #[command(flatten)]
-    which: Which,
+    which: ReleaseTarget,
 
     #[command(flatten)]
-    control: Control,
+    control: ControlFlags,
 }
 
 /// One card or all.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-struct Which {
+struct ReleaseTarget {
     /// UUID or the beginning of one, index, or PCI address
     device: Option<String>,
 
@@ -48,31 +48,33 @@ struct Which {
     all: bool,
 }
 
-// === impl Args ===
+// === impl ReleaseArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let order = self.which.order(Some(self.time.get().as_secs().max(1)));
-        super::block_on(self.control.order(api::RELEASE, &order))??;
+impl ReleaseArgs {
+    pub(super) fn send_release(self) -> anyhow::Result<ExitCode> {
+        let order = self
+            .which
+            .make_order(Some(self.time.as_duration().as_secs().max(1)));
+        super::block_on(self.control.send_order(api::RELEASE, &order))??;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-// === impl Back ===
+// === impl ResumeArgs ===
 
-impl Back {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let order = self.which.order(None);
-        super::block_on(self.control.order(api::RESUME, &order))??;
+impl ResumeArgs {
+    pub(super) fn send_resume(self) -> anyhow::Result<ExitCode> {
+        let order = self.which.make_order(None);
+        super::block_on(self.control.send_order(api::RESUME, &order))??;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-// === impl Which ===
+// === impl ReleaseTarget ===
 
-impl Which {
-    fn order(self, seconds: Option<u64>) -> Release {
-        Release {
+impl ReleaseTarget {
+    fn make_order(self, seconds: Option<u64>) -> ReleaseOrder {
+        ReleaseOrder {
             device: self.device,
             all: self.all,
             seconds,

@@ -4,8 +4,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use config::Overrides;
 
-use super::{DaemonFlags, place::Place};
-use crate::run::{Origin, Source};
+use super::{DaemonFlags, place::HostFlags};
+use crate::run::{ConfigDialect, ConfigSource};
 
 /// Run the agent: find devices, register with the kubelet, and serve it until SIGTERM.
 ///
@@ -14,7 +14,7 @@ use crate::run::{Origin, Source};
 /// good one stays in use. Flags win over variables, variables over the config file.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {
+pub(super) struct RunArgs {
     /// The config file
     #[arg(long, env = "OSTLER_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub(super) struct Args {
     pod_resources_socket: Option<PathBuf>,
 
     #[command(flatten)]
-    place: Place,
+    place: HostFlags,
 
     #[command(flatten)]
     daemons: DaemonFlags,
@@ -46,29 +46,29 @@ pub(super) struct Args {
     cdi_dir: Option<PathBuf>,
 }
 
-// === impl Args ===
+// === impl RunArgs ===
 
-impl Args {
+impl RunArgs {
     /// Runs the agent. `log` has the arguments for the log of its probes.
-    pub(super) fn start(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
-        let (file, overrides) = self.split();
-        let source = Source {
-            origin: Origin::Native(file),
+    pub(super) fn start_agent(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
+        let (file, overrides) = self.split_flags();
+        let source = ConfigSource {
+            origin: ConfigDialect::Native(file),
             log,
             overrides,
         };
-        super::block_on(crate::run::run(source))??;
+        super::block_on(crate::run::run_agent(source))??;
         Ok(ExitCode::SUCCESS)
     }
 
     /// Splits the flags into the path of the config file and the overrides of its values.
-    pub(super) fn split(self) -> (Option<PathBuf>, Overrides) {
+    pub(super) fn split_flags(self) -> (Option<PathBuf>, Overrides) {
         let mut overrides = Overrides {
             kubelet_dir: self.kubelet_dir,
             pod_resources_socket: self.pod_resources_socket,
             control_socket: self.control_socket,
             cdi_dir: self.cdi_dir,
-            ..self.place.overrides()
+            ..self.place.to_overrides()
         };
         self.daemons.add_to(&mut overrides.backends);
         (self.config, overrides)

@@ -6,16 +6,16 @@ use anyhow::Context;
 
 /// Run a command for the agent, and kill it with all its descendants when the agent says so.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ShimArgs {
     /// The program and its arguments
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
-// === impl Args ===
+// === impl ShimArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+impl ShimArgs {
+    pub(super) fn run_shim(self) -> anyhow::Result<ExitCode> {
         prepare::command::shim(&self.command).context("only the agent runs this command")?;
         Ok(ExitCode::SUCCESS)
     }

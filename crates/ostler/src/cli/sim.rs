@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::Subcommand;
 use sim::Node;
 
-pub(super) use create::{DEFAULT, profile, program, quoted};
+pub(super) use create::{DEFAULT, load_profile, program_name, quoted};
 
 /// Text at the top of `ostler sim --help`.
 const EXAMPLES: &str = "\
@@ -42,26 +42,26 @@ pub(super) struct Args {
     node: Option<PathBuf>,
 
     #[command(subcommand)]
-    command: Command,
+    command: SimCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Create(create::Args),
-    Capture(capture::Args),
+enum SimCommand {
+    Create(create::SimCreateArgs),
+    Capture(capture::SimCaptureArgs),
     /// List the profiles for new nodes
     Profiles,
-    Show(show::Args),
+    Show(show::SimShowArgs),
     #[command(flatten)]
-    Change(change::Change),
+    Change(change::NodeChange),
     #[command(flatten)]
-    Renew(renew::Renew),
-    Open(open::Args),
+    Renew(renew::ResetCommand),
+    Open(open::SimOpenArgs),
     /// Record every NVML call from now on
     Trace,
     /// Print the NVML calls recorded since `trace`, one a line
     Calls,
-    Kubelet(kubelet::Args),
+    Kubelet(kubelet::SimKubeletArgs),
 }
 
 // === impl Args ===
@@ -69,11 +69,11 @@ enum Command {
 impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         let text = match self.command {
-            Command::Create(args) => args.create()?,
-            Command::Capture(args) => args.capture()?,
-            Command::Profiles => create::profiles()?,
-            Command::Kubelet(args) => {
-                super::block_on(args.run())??;
+            SimCommand::Create(args) => args.create_node()?,
+            SimCommand::Capture(args) => args.capture()?,
+            SimCommand::Profiles => create::profile_table()?,
+            SimCommand::Kubelet(args) => {
+                super::block_on(args.run_kubelet())??;
                 return Ok(ExitCode::SUCCESS);
             }
             command => {
@@ -84,7 +84,7 @@ impl Args {
                     );
                     return Ok(ExitCode::from(crate::USAGE));
                 };
-                command.on(&open(dir)?)?
+                command.run_on_node(&open_node(dir)?)?
             }
         };
         anstream::stdout().write_all(text.as_bytes())?;
@@ -92,16 +92,16 @@ impl Args {
     }
 }
 
-// === impl Command ===
+// === impl SimCommand ===
 
-impl Command {
+impl SimCommand {
     /// Runs a command on a node. Returns the text to print.
-    fn on(self, node: &Node) -> anyhow::Result<String> {
+    fn run_on_node(self, node: &Node) -> anyhow::Result<String> {
         match self {
-            Self::Show(args) => args.show(node),
-            Self::Change(change) => change.make(node),
-            Self::Renew(renew) => renew.make(node),
-            Self::Open(args) => args.show(node),
+            Self::Show(args) => args.show_node(node),
+            Self::Change(change) => change.apply_change(node),
+            Self::Renew(renew) => renew.run_reset(node),
+            Self::Open(args) => args.show_holders(node),
             Self::Trace => {
                 node.trace()?;
                 Ok(
@@ -110,7 +110,7 @@ impl Command {
                 )
             }
             Self::Calls => {
-                let calls = node.calls()?;
+                let calls = node.traced_calls()?;
                 Ok(calls.iter().map(|call| format!("{call}\n")).collect())
             }
             Self::Create(_) | Self::Capture(_) | Self::Profiles | Self::Kubelet(_) => {
@@ -124,12 +124,12 @@ impl Command {
 ///
 /// # Errors
 /// There is no node in the folder (the message names the remedy), or it cannot be read.
-fn open(dir: PathBuf) -> anyhow::Result<Node> {
+fn open_node(dir: PathBuf) -> anyhow::Result<Node> {
     let place = dir.display();
     if !dir.join("node.json").exists() {
         anyhow::bail!(
             "there is no simulated node in {place}; `ostler sim create {place}` makes one"
         );
     }
-    Node::open(&dir).with_context(|| format!("cannot use the simulated node in {place}"))
+    Node::open_node(&dir).with_context(|| format!("cannot use the simulated node in {place}"))
 }

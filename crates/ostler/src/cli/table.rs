@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Format of a command's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Output {
+pub(super) enum OutputFormat {
     /// A table
     #[default]
     Table,
@@ -17,7 +17,7 @@ pub(super) enum Output {
 }
 
 /// Makes a table without borders, as kubectl's are.
-pub(super) fn table(header: &[&str]) -> Table {
+pub(super) fn new_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -30,7 +30,7 @@ pub(super) fn table(header: &[&str]) -> Table {
 }
 
 /// Writes a value as JSON or YAML text.
-pub(super) fn text(value: &impl Serialize, yaml: bool) -> anyhow::Result<String> {
+pub(super) fn serialize_output(value: &impl Serialize, yaml: bool) -> anyhow::Result<String> {
     Ok(match yaml {
         true => serde_saphyr::to_string(value)?,
         false => serde_json::to_string_pretty(value)? + "\n",

@@ -8,29 +8,29 @@ use std::{io::Write, process::ExitCode};
 
 use clap::ValueEnum;
 use model::{Device, DeviceId, Index, State};
-use place::{Topology, Way};
+use place::{CardConnection, CardTopology};
 use rules::{PLAIN, Vendor};
 use serde::Serialize;
 
-use super::{devices::Sight, table};
+use super::{devices::DeviceSource, table};
 use crate::vendors::VENDORS;
 
 /// Show the links between cards: the matrix that placement uses.
 ///
 /// Asks the running agent. Without an agent, reads the hardware itself and says so.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct TopologyArgs {
     /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Form,
+    output: TopologyFormat,
 
     #[command(flatten)]
-    sight: Sight,
+    sight: DeviceSource,
 }
 
 /// Format of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum TopologyFormat {
     /// A matrix
     #[default]
     Table,
@@ -44,13 +44,13 @@ enum Form {
 
 /// Topology as JSON.
 #[derive(Debug, Serialize)]
-struct Picture<'a> {
-    cards: Vec<Card<'a>>,
-    pairs: Vec<Pair<'a>>,
+struct TopologyData<'a> {
+    cards: Vec<CardData<'a>>,
+    pairs: Vec<PairData<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Card<'a> {
+struct CardData<'a> {
     id: &'a DeviceId,
     index: Option<Index>,
     model: Option<&'a str>,
@@ -60,62 +60,62 @@ struct Card<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Pair<'a> {
+struct PairData<'a> {
     cards: [&'a DeviceId; 2],
     #[serde(flatten)]
-    way: Way,
+    way: CardConnection,
     score: u32,
 }
 
-// === impl Args ===
+// === impl TopologyArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let snapshot = super::block_on(self.sight.devices())??.snapshot();
-        let topology = Topology::of(&snapshot);
+impl TopologyArgs {
+    pub(super) fn run_topology(self) -> anyhow::Result<ExitCode> {
+        let snapshot = super::block_on(self.sight.read_devices())??.to_snapshot();
+        let topology = CardTopology::from_snapshot(&snapshot);
         let output = match self.output {
-            Form::Table => matrix::page(&topology),
-            Form::Json => table::text(&picture(&topology), false)?,
-            Form::Dot => dot::graph(&topology),
-            Form::Svg => svg::draw(&topology),
+            TopologyFormat::Table => matrix::format_matrix(&topology),
+            TopologyFormat::Json => table::serialize_output(&picture(&topology), false)?,
+            TopologyFormat::Dot => dot::graph(&topology),
+            TopologyFormat::Svg => svg::draw(&topology),
         };
         std::io::stdout().write_all(output.as_bytes())?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn picture<'a>(topology: &Topology<'a>) -> Picture<'a> {
-    let cards = topology.cards.iter().map(|entry| Card {
+fn picture<'a>(topology: &CardTopology<'a>) -> TopologyData<'a> {
+    let cards = topology.cards.iter().map(|entry| CardData {
         id: &entry.device.id,
         index: entry.device.index,
-        model: entry.device.product(),
+        model: entry.device.product_name(),
         pci: entry.device.pci.map(|pci| pci.to_string()),
         numa: entry.device.numa,
         health: entry.verdict.state,
     });
     let id = |at: usize| &topology.cards[at].device.id;
-    let pairs = pairs(topology).map(|(a, b, way)| Pair {
+    let pairs = card_pairs(topology).map(|(a, b, way)| PairData {
         cards: [id(a), id(b)],
         way,
-        score: topology.worth(a, b, VENDORS),
+        score: topology.score_connection(a, b, VENDORS),
     });
-    Picture {
+    TopologyData {
         cards: cards.collect(),
         pairs: pairs.collect(),
     }
 }
 
 /// Every pair of cards once, in the order of the cards, with the path between them.
-fn pairs(topology: &Topology<'_>) -> impl Iterator<Item = (usize, usize, Way)> {
+fn card_pairs(topology: &CardTopology<'_>) -> impl Iterator<Item = (usize, usize, CardConnection)> {
     let count = topology.cards.len();
     let pair = move |a: usize| (a + 1..count).map(move |b| (a, b));
     (0..count)
         .flat_map(pair)
-        .map(|(a, b)| (a, b, topology.way(a, b)))
+        .map(|(a, b)| (a, b, topology.find_connection(a, b)))
 }
 
 /// Short name of a card: `GPU` and its index.
-fn name(topology: &Topology<'_>, at: usize) -> String {
+fn card_label(topology: &CardTopology<'_>, at: usize) -> String {
     match topology.cards[at].device.index {
         Some(index) => format!("GPU {index}"),
         None => "GPU ?".to_owned(),
@@ -123,30 +123,30 @@ fn name(topology: &Topology<'_>, at: usize) -> String {
 }
 
 /// Product name of a card; `-` without one.
-fn product(device: &Device) -> &str {
-    device.product().unwrap_or("-")
+fn product_label(device: &Device) -> &str {
+    device.product_name().unwrap_or("-")
 }
 
 /// Vendor whose words for links are used: that of the cards, or plain words if there are several.
-fn words(topology: &Topology<'_>) -> &'static Vendor {
+fn choose_vendor(topology: &CardTopology<'_>) -> &'static Vendor {
     let mut vendors = topology.cards.iter().map(|entry| &*entry.device.vendor);
     match vendors.next() {
-        Some(first) if vendors.all(|other| other == first) => VENDORS.of(first).vendor(),
+        Some(first) if vendors.all(|other| other == first) => VENDORS.find_rules(first).vendor(),
         _ => &PLAIN,
     }
 }
 
 /// Describes the direct links of a pair; empty without any.
-fn joined(words: &Vendor, way: &Way) -> String {
+fn describe_pair(words: &Vendor, way: &CardConnection) -> String {
     if way.switched {
         words.switch.to_owned()
     } else {
-        links(words, way.lanes)
+        describe_links(words, way.lanes)
     }
 }
 
 /// Describes a number of links; empty for 0.
-fn links(words: &Vendor, lanes: u32) -> String {
+fn describe_links(words: &Vendor, lanes: u32) -> String {
     let link = words.link;
     match lanes {
         0 => String::new(),

@@ -11,7 +11,7 @@ use crate::vendors::VENDORS;
 /// Waits until a backend with `failOnInitError` fails to start, or lacks something that the config
 /// requires, and returns the reason. Never returns once all such backends have started: a driver that
 /// fails later does not end the agent.
-pub(super) fn failed(
+pub(super) fn wait_for_init_failure(
     config: &Config,
     mut snapshots: watch::Receiver<Arc<Snapshot>>,
 ) -> impl Future<Output = String> + use<> {
@@ -53,7 +53,7 @@ async fn failed_start(
 
 /// Tells if a backend has started, or the reason why it failed to; `None` while neither is known.
 fn check_start(config: &Config, name: &str, snapshot: &Snapshot) -> Option<Result<(), String>> {
-    let backend = snapshot.backend(name)?;
+    let backend = snapshot.find_backend(name)?;
     match backend.phase {
         Phase::Starting => None,
         Phase::NoDriver | Phase::DriverFailed => Some(Err(backend.message.clone())),
@@ -62,7 +62,7 @@ fn check_start(config: &Config, name: &str, snapshot: &Snapshot) -> Option<Resul
             backend.message
         ))),
         Phase::Running => {
-            let missing = pool::missing_requirement(config, VENDORS.of(name), snapshot);
+            let missing = pool::missing_requirement(config, VENDORS.find_rules(name), snapshot);
             Some(missing.map_or(Ok(()), Err))
         }
     }

@@ -5,32 +5,32 @@ use std::sync::Arc;
 use api::HandoverNote;
 use config::Config;
 use model::Snapshot;
-use pool::{Aside, Note, Offers, Plan};
+use pool::{DeviceNotOffered, NodePlan, Offers, PlanNote};
 use tokio::sync::watch;
 
 use crate::vendors::VENDORS;
 
 /// Results of the newest plan beside the offers, for `/v1/status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct PlanReport {
     /// Devices that are not offered, each with its reason.
-    pub(super) aside: Vec<Aside>,
+    pub(super) aside: Vec<DeviceNotOffered>,
     /// Notes on the pools, such as a pool without devices.
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<PlanNote>,
     /// Notes on edits that containers do not get, or get in another form than the config asks for.
     pub(super) handover: Vec<HandoverNote>,
 }
 
 /// Makes offers of each new snapshot and of each new config, until one of the two channels closes.
-pub(super) async fn make(
+pub(super) async fn publish_offers(
     mut snapshots: watch::Receiver<Arc<Snapshot>>,
     mut config: watch::Receiver<Arc<Config>>,
     offers: watch::Sender<Offers>,
-    made: watch::Sender<Made>,
+    made: watch::Sender<PlanReport>,
 ) {
     loop {
         let snapshot = Arc::clone(&snapshots.borrow_and_update());
-        let plan = pool::plan(&config.borrow_and_update(), VENDORS, &snapshot);
+        let plan = pool::plan_offers(&config.borrow_and_update(), VENDORS, &snapshot);
         // bench/src/idle/watch.rs counts these lines by their text and by the name of this module.
         let generation = snapshot.generation;
         tracing::debug!(
@@ -41,8 +41,8 @@ pub(super) async fn make(
         // Not `send`, which drops the value while there is no receiver: one that starts later needs
         // it.
         offers.send_replace(Arc::clone(&plan.offers));
-        let new = Made::of(plan);
-        new.log(&made.borrow());
+        let new = PlanReport::from_plan(plan);
+        new.log_changes(&made.borrow());
         made.send_replace(new);
         let changed = tokio::select! {
             changed = snapshots.changed() => changed,
@@ -54,13 +54,13 @@ pub(super) async fn make(
     }
 }
 
-// === impl Made ===
+// === impl PlanReport ===
 
-impl Made {
-    fn of(plan: Plan) -> Self {
+impl PlanReport {
+    fn from_plan(plan: NodePlan) -> Self {
         let sentences = plan.offers.iter().flat_map(|offer| {
-            let notes = grant::notes(offer).into_iter();
-            notes.map(|rules::Note { text, problem }| HandoverNote {
+            let notes = grant::handover_notes(offer).into_iter();
+            notes.map(|rules::GrantNote { text, problem }| HandoverNote {
                 resource: offer.resource.clone(),
                 text,
                 problem,
@@ -74,7 +74,7 @@ impl Made {
     }
 
     /// Logs every entry that `old` does not have.
-    fn log(&self, old: &Self) {
+    fn log_changes(&self, old: &Self) {
         for aside in self.aside.iter().filter(|new| !old.aside.contains(new)) {
             let (device, reason) = (&aside.device, &aside.reason);
             match aside.kind.is_problem() {

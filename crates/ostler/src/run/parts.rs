@@ -8,7 +8,7 @@ use std::{
 };
 
 use config::Config;
-use health::Policy;
+use health::HealthPolicy;
 use jiff::Timestamp;
 use tokio::{
     task::{Id, JoinSet},
@@ -17,9 +17,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Source, init,
-    probe::{backends, is_other},
-    wires::Wires,
+    ConfigSource, init,
+    probe::{enabled_backends, is_other},
+    wires::AgentChannels,
 };
 use crate::vendors::VENDORS;
 
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Parts of the agent, in the order of the data flow. The log shows these names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum AgentPart {
     /// Supervises the probe of a backend.
     Probe(String),
     /// Runs deep checks on idle cards.
@@ -49,34 +49,34 @@ pub(super) enum Part {
     Reaper,
 }
 
-/// Parts that exist once. [`Part::Probe`] exists once for each backend.
-const SINGLE: [Part; 8] = [
-    Part::Deep,
-    Part::Inventory,
-    Part::Keeper,
-    Part::Offers,
-    Part::Cdi,
-    Part::Kubelet,
-    Part::Control,
-    Part::Reaper,
+/// Parts that exist once. [`AgentPart::Probe`] exists once for each backend.
+const SINGLE: [AgentPart; 8] = [
+    AgentPart::Deep,
+    AgentPart::Inventory,
+    AgentPart::Keeper,
+    AgentPart::Offers,
+    AgentPart::Cdi,
+    AgentPart::Kubelet,
+    AgentPart::Control,
+    AgentPart::Reaper,
 ];
 
 /// Running parts, and the channels between them.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct RunningParts {
     config: Config,
     tasks: JoinSet<()>,
-    running: HashMap<Id, Part>,
-    tokens: BTreeMap<Part, CancellationToken>,
-    wires: Wires,
+    running: HashMap<Id, AgentPart>,
+    tokens: BTreeMap<AgentPart, CancellationToken>,
+    wires: AgentChannels,
 }
 
-// === impl Parts ===
+// === impl RunningParts ===
 
-impl Parts {
-    pub(super) fn new(config: Config, source: &Source) -> Self {
+impl RunningParts {
+    pub(super) fn new(config: Config, source: &ConfigSource) -> Self {
         Self {
-            wires: Wires::new(&config, source),
+            wires: AgentChannels::new(&config, source),
             config,
             tasks: JoinSet::new(),
             running: HashMap::new(),
@@ -85,11 +85,14 @@ impl Parts {
     }
 
     pub(super) fn start_all(&mut self) {
-        for part in backends(&self.config).into_iter().map(Part::Probe) {
-            self.start(part, Duration::ZERO);
+        for part in enabled_backends(&self.config)
+            .into_iter()
+            .map(AgentPart::Probe)
+        {
+            self.start_part(part, Duration::ZERO);
         }
         for part in SINGLE {
-            self.start(part, Duration::ZERO);
+            self.start_part(part, Duration::ZERO);
         }
     }
 
@@ -108,16 +111,16 @@ impl Parts {
             return;
         };
         // A reload has removed the backend: its devices have to go, too.
-        if let Part::Probe(name) = &part
-            && !backends(&self.config).contains(name)
+        if let AgentPart::Probe(name) = &part
+            && !enabled_backends(&self.config).contains(name)
         {
             self.tokens.remove(&part);
-            self.tasks.spawn(self.wires.retire(name.clone()));
+            self.tasks.spawn(self.wires.retire_backend(name.clone()));
             return;
         }
         let told_to = self.tokens.get(&part).is_some_and(|t| t.is_cancelled());
         if told_to && crash.is_none() {
-            self.start(part, Duration::ZERO);
+            self.start_part(part, Duration::ZERO);
             return;
         }
         tracing::error!(
@@ -126,17 +129,17 @@ impl Parts {
             "a part of the agent ended; it is started again"
         );
         // A new inventory knows no device. A probe that starts reports all of them.
-        if part == Part::Inventory {
-            for name in backends(&self.config) {
-                self.cancel(&Part::Probe(name));
+        if part == AgentPart::Inventory {
+            for name in enabled_backends(&self.config) {
+                self.cancel(&AgentPart::Probe(name));
             }
         }
-        self.start(part, PAUSE);
+        self.start_part(part, PAUSE);
     }
 
     /// Waits until a backend with `failOnInitError` fails to start, and returns the reason.
     pub(super) fn init_failed(&self) -> impl Future<Output = String> + use<> {
-        init::failed(&self.config, self.wires.readers.snapshots.clone())
+        init::wait_for_init_failure(&self.config, self.wires.readers.snapshots.clone())
     }
 
     /// Applies a new config. Stops the parts whose settings it changes; each starts again when it has
@@ -169,11 +172,11 @@ impl Parts {
             || old.host_root != self.config.host_root
             || old.kubelet.dir != self.config.kubelet.dir
         {
-            changed.push(Part::Cdi);
+            changed.push(AgentPart::Cdi);
         }
         self.wires
             .policy
-            .send_replace(Policy::of(&self.config, VENDORS));
+            .send_replace(HealthPolicy::from_config(&self.config, VENDORS));
         // The offers are planned again. One that comes out equal makes no new list for the kubelet.
         if old.pools != self.config.pools
             || old.backends != self.config.backends
@@ -184,10 +187,10 @@ impl Parts {
             pools_changed = true;
         }
         if old.kubelet != self.config.kubelet {
-            changed.push(Part::Kubelet);
+            changed.push(AgentPart::Kubelet);
         }
         if old.control_socket != self.config.control_socket {
-            changed.push(Part::Control);
+            changed.push(AgentPart::Control);
         }
         tracing::info!(?changed, pools = pools_changed, "the config was read again");
         for part in &changed {
@@ -196,17 +199,17 @@ impl Parts {
     }
 
     /// Starts backends that are new. Adds to `changed` those that are gone or have other settings.
-    fn reload_backends(&mut self, old: &Config, changed: &mut Vec<Part>) {
-        let (before, now) = (backends(old), backends(&self.config));
+    fn reload_backends(&mut self, old: &Config, changed: &mut Vec<AgentPart>) {
+        let (before, now) = (enabled_backends(old), enabled_backends(&self.config));
         let gone = before.iter().filter(|name| !now.contains(name));
-        changed.extend(gone.cloned().map(Part::Probe));
+        changed.extend(gone.cloned().map(AgentPart::Probe));
         for name in now {
             let is_new = !before.contains(&name);
             let is_other = !is_new && is_other(&name, old, &self.config);
-            let part = Part::Probe(name);
+            let part = AgentPart::Probe(name);
             // A part of this name that has not ended yet is started when it has.
             if is_new && !self.tokens.contains_key(&part) {
-                self.start(part, Duration::ZERO);
+                self.start_part(part, Duration::ZERO);
             } else if is_other {
                 changed.push(part);
             }
@@ -214,20 +217,20 @@ impl Parts {
     }
 
     /// Stops every part and waits for all of them. Has no time limit of its own.
-    pub(super) async fn stop(&mut self) {
+    pub(super) async fn stop_all(&mut self) {
         for token in self.tokens.values() {
             token.cancel();
         }
         while self.tasks.join_next().await.is_some() {}
     }
 
-    fn cancel(&self, part: &Part) {
+    fn cancel(&self, part: &AgentPart) {
         if let Some(token) = self.tokens.get(part) {
             token.cancel();
         }
     }
 
-    fn start(&mut self, part: Part, pause: Duration) {
+    fn start_part(&mut self, part: AgentPart, pause: Duration) {
         let token = CancellationToken::new();
         let task = self.wires.task(&part, &self.config, token.clone());
         let stop = token.clone();

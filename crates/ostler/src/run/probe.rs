@@ -3,12 +3,12 @@
 use config::{Backends, Config};
 use probe::{
     protocol::{CheckPeriods, Configure},
-    supervisor::{Children, Limits, Orders, Program, Settings},
+    supervisor::{ChildRegistry, Limits, Orders, Program, SupervisorSettings},
 };
 use serde_json::{Value, json};
 
 /// Names of the enabled backends.
-pub(crate) fn backends(config: &Config) -> Vec<String> {
+pub(crate) fn enabled_backends(config: &Config) -> Vec<String> {
     let startups = config.backends.startups();
     let enabled = startups.filter(|(_, startup)| startup.enabled);
     enabled.map(|(name, _)| name.to_owned()).collect()
@@ -20,9 +20,9 @@ pub(crate) fn probe_settings(
     name: &str,
     config: &Config,
     log: &[String],
-    children: Children,
+    children: ChildRegistry,
     orders: Orders,
-) -> Settings {
+) -> SupervisorSettings {
     let program = config.backends.programs.get(name);
     let mut args: Vec<String> = match program {
         None => ["probe", name, "--child"].map(str::to_owned).into(),
@@ -33,7 +33,7 @@ pub(crate) fn probe_settings(
         args.push("--".to_owned());
         args.extend_from_slice(&program.exec);
     }
-    Settings {
+    SupervisorSettings {
         name: name.to_owned(),
         program: Program {
             // This link names the running program even if its file was replaced by an upgrade
@@ -42,8 +42,8 @@ pub(crate) fn probe_settings(
             args,
         },
         allow: program.map(|program| program.allow.clone()),
-        configure: configure(name, config),
-        limits: limits(config),
+        configure: probe_config(name, config),
+        limits: probe_limits(config),
         children,
         orders,
     }
@@ -55,13 +55,13 @@ pub(super) fn is_other(name: &str, one: &Config, other: &Config) -> bool {
         let program = config.backends.programs.get(name);
         program.map(|program| (program.exec.clone(), program.allow.clone()))
     };
-    configure(name, one) != configure(name, other)
-        || limits(one) != limits(other)
+    probe_config(name, one) != probe_config(name, other)
+        || probe_limits(one) != probe_limits(other)
         || program(one) != program(other)
 }
 
 /// Settings of a backend's probe, which are the first line of its input.
-fn configure(name: &str, config: &Config) -> Configure {
+fn probe_config(name: &str, config: &Config) -> Configure {
     let (probe, health) = (&config.probe, &config.health);
     let periods = &health.periods;
     Configure {
@@ -74,13 +74,13 @@ fn configure(name: &str, config: &Config) -> Configure {
         },
         // A deep check needs an idle card, and only the list of processes tells that it is idle.
         processes: config.pools.asks_who() || has_deep_checks(config),
-        backend: section(name, &config.backends),
+        backend: probe_section(name, &config.backends),
         ..Configure::default()
     }
 }
 
 /// Keys of a backend's section that its probe reads. The rules of the vendor read the others.
-fn section(name: &str, backends: &Backends) -> Value {
+fn probe_section(name: &str, backends: &Backends) -> Value {
     match backends.programs.get(name) {
         Some(program) => json!(program.settings),
         None => backends.nvidia.probe.to_value(),
@@ -91,7 +91,7 @@ fn has_deep_checks(config: &Config) -> bool {
     config.health.periods.deep.is_some() && !config.health.deep_command.is_empty()
 }
 
-fn limits(config: &Config) -> Limits {
+fn probe_limits(config: &Config) -> Limits {
     let probe = &config.probe;
     Limits {
         call: probe.call_limit,
@@ -111,9 +111,9 @@ mod tests {
     /// processes.
     #[test]
     fn another_deep_check_is_the_same_process_and_the_first_one_is_not() {
-        let config = |text| config::parse("ostler.yaml", text).unwrap().config;
+        let config = |text| config::parse_native("ostler.yaml", text).unwrap().config;
         let one = config("health: {deepCommand: check, deepLimit: 90s}");
-        let is_busy_asked = |config: &Config| configure(NVIDIA, config).processes;
+        let is_busy_asked = |config: &Config| probe_config(NVIDIA, config).processes;
         assert!(is_busy_asked(&one) && is_other(NVIDIA, &Config::default(), &one));
         let other =
             "health: {deepCommand: [other], deep: 5m, deepLimit: 91s, weights: {deep: out}}";
@@ -137,7 +137,7 @@ mod tests {
     fn another_rule_for_nvidias_devices_is_the_same_process() {
         let text = "backends: {nvidia: {mig: single, imexRequired: true, cdi: {driverRoot: /d}, \
                     xids: {actions: {94: drain}}}}";
-        let other = config::parse("ostler.yaml", text).unwrap().config;
+        let other = config::parse_native("ostler.yaml", text).unwrap().config;
         assert_ne!(other.backends, Config::default().backends);
         assert!(!is_other(NVIDIA, &Config::default(), &other));
     }

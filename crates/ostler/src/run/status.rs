@@ -2,21 +2,24 @@
 
 use std::path::PathBuf;
 
-use api::{CdiStatus, ConfigStatus, NotOffered, PoolNote, Resource, StateFile, Status, word};
-use inventory::Keeping;
+use api::{
+    AgentStatus, CdiStatus, ConfigStatus, NotOffered, PoolNote, Resource, StateFile,
+    serialized_word,
+};
+use inventory::StateFileStatus;
 use jiff::Timestamp;
-use pool::{Aside, Note};
+use pool::{DeviceNotOffered, PlanNote};
 
-use super::offers::Made;
+use super::offers::PlanReport;
 
-/// Inputs of [`Status`], borrowed from their channels for one request.
+/// Inputs of [`AgentStatus`], borrowed from their channels for one request.
 #[derive(Clone, Debug)]
 pub(super) struct StatusParts<'a> {
     pub(super) config: &'a ConfigStatus,
     pub(super) resources: &'a [Resource],
-    pub(super) made: &'a Made,
-    pub(super) cdi: &'a kubelet::cdi::Status,
-    pub(super) keeping: &'a Keeping,
+    pub(super) made: &'a PlanReport,
+    pub(super) cdi: &'a kubelet::cdi::CdiStageStatus,
+    pub(super) keeping: &'a StateFileStatus,
 }
 
 /// State of the config when the agent starts: read now, without a problem.
@@ -32,8 +35,8 @@ pub(super) fn fresh_config(file: Option<PathBuf>) -> ConfigStatus {
 
 impl StatusParts<'_> {
     /// Makes the page. `started` is the start of the agent.
-    pub(super) fn page(&self, started: Timestamp) -> Status {
-        Status {
+    pub(super) fn make_status(&self, started: Timestamp) -> AgentStatus {
+        AgentStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             started,
@@ -51,20 +54,20 @@ impl StatusParts<'_> {
     }
 }
 
-fn not_offered(aside: &Aside) -> NotOffered {
+fn not_offered(aside: &DeviceNotOffered) -> NotOffered {
     NotOffered {
         device: aside.device.clone(),
         pool: aside.pool.clone(),
-        kind: word(aside.kind),
+        kind: serialized_word(aside.kind),
         reason: aside.reason.clone(),
     }
 }
 
-fn pool_note(note: &Note) -> PoolNote {
+fn pool_note(note: &PlanNote) -> PoolNote {
     PoolNote {
         pool: note.pool.clone(),
         resource: note.resource.clone(),
-        kind: word(note.kind),
+        kind: serialized_word(note.kind),
         text: note.text.clone(),
     }
 }

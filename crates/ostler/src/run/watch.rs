@@ -8,7 +8,7 @@ use std::{
 
 use host::{
     FileIdentity,
-    watch::{Events, Folder},
+    watch::{WatchMode, WatchedFolder},
 };
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -20,8 +20,8 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// Watch of a config file.
 #[derive(Debug)]
-pub(super) struct Watch {
-    file: Option<(PathBuf, Folder)>,
+pub(super) struct ConfigWatch {
+    file: Option<(PathBuf, WatchedFolder)>,
     seen: Option<FileIdentity>,
     /// Time of the next check without an event. A cancelled wait does not postpone it.
     due: Instant,
@@ -29,9 +29,9 @@ pub(super) struct Watch {
     settled: Option<Instant>,
 }
 
-// === impl Watch ===
+// === impl ConfigWatch ===
 
-impl Watch {
+impl ConfigWatch {
     /// Begins to watch a file. Without a path, no change is ever reported.
     pub(super) fn new(path: Option<&Path>) -> Self {
         let file = path.map(|path| {
@@ -42,7 +42,7 @@ impl Watch {
                 .filter(|parent| !parent.as_os_str().is_empty());
             // The parent of a bare file name is an empty path, and not `.`.
             let folder = parent.unwrap_or(Path::new("."));
-            let folder = Folder::new(folder, Events::Inotify, PAUSE);
+            let folder = WatchedFolder::new(folder, WatchMode::Inotify, PAUSE);
             (path.to_owned(), folder)
         });
         Self {
@@ -56,7 +56,7 @@ impl Watch {
     }
 
     /// Waits until the file's identity differs from that at the last return. Cancel safe.
-    pub(super) async fn changed(&mut self) {
+    pub(super) async fn wait_for_change(&mut self) {
         let Some((path, folder)) = &mut self.file else {
             return std::future::pending().await;
         };
@@ -73,7 +73,7 @@ impl Watch {
                 }
             }
             // The file is checked after an event and after the timeout alike.
-            let _ = timeout_at(self.due, folder.changed()).await;
+            let _ = timeout_at(self.due, folder.wait_for_change()).await;
             let now = Instant::now();
             self.due = now + PAUSE;
             self.settled = (FileIdentity::of_inode(path) != self.seen).then_some(now + SETTLE);
@@ -96,11 +96,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ostler.yaml");
         fs_err::write(&path, "a").unwrap();
-        let mut watch = Watch::new(Some(&path));
+        let mut watch = ConfigWatch::new(Some(&path));
         fs_err::write(&path, "bb").unwrap();
-        timeout(LONG, watch.changed()).await.unwrap();
+        timeout(LONG, watch.wait_for_change()).await.unwrap();
         fs_err::write(folder.path().join("other"), "x").unwrap();
-        let more = timeout(Duration::from_millis(400), watch.changed()).await;
+        let more = timeout(Duration::from_millis(400), watch.wait_for_change()).await;
         assert!(more.is_err(), "another file is none of ours");
     }
 
@@ -121,13 +121,13 @@ mod tests {
         let link = far.path().join("config.yaml");
         symlink(at("config.yaml"), &link).unwrap();
         let (mut near, mut far) = (
-            Watch::new(Some(&at("config.yaml"))),
-            Watch::new(Some(&link)),
+            ConfigWatch::new(Some(&at("config.yaml"))),
+            ConfigWatch::new(Some(&link)),
         );
         symlink("..2", at("..new")).unwrap();
         fs_err::rename(at("..new"), at("..data")).unwrap();
-        timeout(LONG, near.changed()).await.unwrap();
-        timeout(LONG, far.changed()).await.unwrap();
+        timeout(LONG, near.wait_for_change()).await.unwrap();
+        timeout(LONG, far.wait_for_change()).await.unwrap();
     }
 
     /// A `select!` loop cancels the wait again and again.
@@ -138,11 +138,11 @@ mod tests {
         fs_err::write(&file, "a").unwrap();
         symlink(&file, &link).unwrap();
         // The watched folder has the link only: no event comes from there.
-        let mut watch = Watch::new(Some(&link));
+        let mut watch = ConfigWatch::new(Some(&link));
         fs_err::write(&file, "bb").unwrap();
         let noticed = async {
             let short = Duration::from_millis(50);
-            while timeout(short, watch.changed()).await.is_err() {}
+            while timeout(short, watch.wait_for_change()).await.is_err() {}
         };
         timeout(LONG, noticed).await.unwrap();
     }
@@ -151,10 +151,10 @@ mod tests {
     async fn tells_of_a_file_that_comes_later_and_of_one_that_goes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ostler.yaml");
-        let mut watch = Watch::new(Some(&path));
+        let mut watch = ConfigWatch::new(Some(&path));
         fs_err::write(&path, "a").unwrap();
-        timeout(LONG, watch.changed()).await.unwrap();
+        timeout(LONG, watch.wait_for_change()).await.unwrap();
         fs_err::remove_file(&path).unwrap();
-        timeout(LONG, watch.changed()).await.unwrap();
+        timeout(LONG, watch.wait_for_change()).await.unwrap();
     }
 }

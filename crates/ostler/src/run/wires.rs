@@ -6,27 +6,27 @@ use std::{
     sync::Arc,
 };
 
-use api::{ConfigStatus, Devices};
+use api::{ConfigStatus, DevicePage};
 use config::{Config, Handover};
-use health::Policy;
-use inventory::{Inputs, Published, Readers, Request, Requests};
+use health::HealthPolicy;
+use inventory::{ChangeRequest, ChangeRequests, Inputs, Published, Readers};
 use jiff::Timestamp;
 use pool::Offers;
-use prepare::{DeepWires, Preparer, Rounds, command::Runner, run_deep_checks};
+use prepare::{DeepCheckChannels, LastRound, Preparer, command::Runner, run_deep_checks};
 use probe::{
     Update,
     protocol::FileSearch,
-    supervisor::{self, Children, OrdersByBackend},
+    supervisor::{self, ChildRegistry, OrdersByBackend},
 };
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use web::{Operator, control::Pages};
+use web::{Operator, control::ControlPages};
 
 use super::{
-    Source,
+    ConfigSource,
     command::own_runner,
-    offers::{self, Made},
-    parts::Part,
+    offers::{self, PlanReport},
+    parts::AgentPart,
     probe::probe_settings,
     status::{self, StatusParts},
 };
@@ -34,12 +34,12 @@ use crate::{reap, vendors::VENDORS};
 
 /// Channels between the parts. They outlive a restart of any part.
 #[derive(Clone, Debug)]
-pub(super) struct Wires {
+pub(super) struct AgentChannels {
     seen: mpsc::Sender<Update>,
     updates: Arc<Mutex<mpsc::Receiver<Update>>>,
-    pub(super) policy: watch::Sender<Policy>,
-    asked: Requests,
-    requests: Arc<Mutex<mpsc::Receiver<Request>>>,
+    pub(super) policy: watch::Sender<HealthPolicy>,
+    asked: ChangeRequests,
+    requests: Arc<Mutex<mpsc::Receiver<ChangeRequest>>>,
     orders: OrdersByBackend,
     /// Config for the offers. A new one is sent only if it may change them.
     pub(super) config: watch::Sender<Arc<Config>>,
@@ -51,36 +51,36 @@ pub(super) struct Wires {
     drafts: watch::Sender<Offers>,
     /// Offers that the kubelet may see.
     offers: watch::Sender<Offers>,
-    cdi: watch::Sender<kubelet::cdi::Status>,
+    cdi: watch::Sender<kubelet::cdi::CdiStageStatus>,
     /// Devices that are not offered, and notes, for the status page.
-    made: watch::Sender<Made>,
+    made: watch::Sender<PlanReport>,
     kubelet: watch::Sender<kubelet::Status>,
     /// State of the config in use, for the status page.
     pub(super) loaded: watch::Sender<ConfigStatus>,
     started: Timestamp,
-    children: Children,
+    children: ChildRegistry,
     /// Runner of users' commands.
     runner: Runner,
     /// Time of the last round of deep checks.
-    rounds: Rounds,
+    rounds: LastRound,
     /// Arguments that make a probe log as the agent does.
     log: Vec<String>,
 }
 
 /// Future of a part.
-pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type PartFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-// === impl Wires ===
+// === impl AgentChannels ===
 
-impl Wires {
+impl AgentChannels {
     /// Makes the channels. Only the policy and the config have a value.
-    pub(super) fn new(config: &Config, source: &Source) -> Self {
+    pub(super) fn new(config: &Config, source: &ConfigSource) -> Self {
         // Bounded: a supervisor waits while the inventory is behind.
         let (seen, updates) = mpsc::channel(256);
-        let (asked, requests) = Requests::channel();
-        let policy = watch::Sender::new(Policy::of(config, VENDORS));
+        let (asked, requests) = ChangeRequests::open_queue();
+        let policy = watch::Sender::new(HealthPolicy::from_config(config, VENDORS));
         let published = Published::new();
-        let children = Children::default();
+        let children = ChildRegistry::default();
         Self {
             seen,
             // Behind a mutex: an inventory that starts again takes the receivers over.
@@ -97,48 +97,55 @@ impl Wires {
             cdi: watch::Sender::default(),
             made: watch::Sender::default(),
             kubelet: watch::Sender::default(),
-            loaded: watch::Sender::new(status::fresh_config(source.file().map(Path::to_owned))),
+            loaded: watch::Sender::new(status::fresh_config(
+                source.config_path().map(Path::to_owned),
+            )),
             started: Timestamp::now(),
             runner: own_runner(children.clone()),
-            rounds: Rounds::default(),
+            rounds: LastRound::default(),
             children,
             log: source.log.clone(),
         }
     }
 
     /// Makes the future of a part. It ends when `stop` is cancelled.
-    pub(super) fn task(&self, part: &Part, config: &Config, stop: CancellationToken) -> Task {
+    pub(super) fn task(
+        &self,
+        part: &AgentPart,
+        config: &Config,
+        stop: CancellationToken,
+    ) -> PartFuture {
         let wires = self.clone();
         let config = config.clone();
         match part {
-            Part::Probe(name) => wires.probe(name, &config, stop),
-            Part::Deep => Box::pin(async move {
+            AgentPart::Probe(name) => wires.probe(name, &config, stop),
+            AgentPart::Deep => Box::pin(async move {
                 let policy = wires.policy.subscribe();
                 let _ = stop.run_until_cancelled(wires.deep_checks(policy)).await;
             }),
-            Part::Inventory => wires.inventory(config, stop),
-            Part::Keeper => Box::pin(inventory::keep(wires.published, stop)),
-            Part::Offers => Box::pin(async move {
+            AgentPart::Inventory => wires.inventory(config, stop),
+            AgentPart::Keeper => Box::pin(inventory::keep_state_file(wires.published, stop)),
+            AgentPart::Offers => Box::pin(async move {
                 let snapshots = wires.readers.snapshots;
                 let config = wires.config.subscribe();
-                let work = offers::make(snapshots, config, wires.drafts, wires.made);
+                let work = offers::publish_offers(snapshots, config, wires.drafts, wires.made);
                 let _ = stop.run_until_cancelled(work).await;
             }),
-            Part::Cdi => {
+            AgentPart::Cdi => {
                 let root = config.host_root;
                 let dir = config.kubelet.dir;
-                let settings = kubelet::cdi::Settings::new(config.cdi, VENDORS, root, dir);
-                let wires = kubelet::cdi::Wires {
+                let settings = kubelet::cdi::CdiSettings::new(config.cdi, VENDORS, root, dir);
+                let wires = kubelet::cdi::CdiChannels {
                     snapshots: wires.readers.snapshots,
                     config: wires.config.subscribe(),
                     drafts: wires.drafts.subscribe(),
                     offers: wires.offers,
                     status: wires.cdi,
                 };
-                Box::pin(kubelet::cdi::run(settings, wires, stop))
+                Box::pin(kubelet::cdi::run_stage(settings, wires, stop))
             }
-            Part::Kubelet => {
-                let mut settings = kubelet::front::Settings::new(config.kubelet.dir);
+            AgentPart::Kubelet => {
+                let mut settings = kubelet::front::FrontSettings::new(config.kubelet.dir);
                 settings.pod_resources = Some(config.kubelet.pod_resources_socket);
                 settings.register = config.kubelet.register;
                 let samples = wires.readers.samples.clone();
@@ -147,13 +154,18 @@ impl Wires {
                 settings.prepare = Some(Arc::new(preparer));
                 settings.samples = samples;
                 let offers = wires.offers.subscribe();
-                Box::pin(kubelet::front::run(settings, offers, wires.kubelet, stop))
+                Box::pin(kubelet::front::run_front_end(
+                    settings,
+                    offers,
+                    wires.kubelet,
+                    stop,
+                ))
             }
-            Part::Control => Box::pin(async move {
-                let pages = wires.pages();
+            AgentPart::Control => Box::pin(async move {
+                let pages = wires.control_pages();
                 web::control::serve(&config.control_socket, pages, stop).await;
             }),
-            Part::Reaper => Box::pin(async move {
+            AgentPart::Reaper => Box::pin(async move {
                 let _ = stop
                     .run_until_cancelled(reap::orphans(wires.children))
                     .await;
@@ -162,7 +174,7 @@ impl Wires {
     }
 
     /// Reports to the inventory that a backend is gone from the config.
-    pub(super) fn retire(&self, backend: String) -> impl Future<Output = ()> + use<> {
+    pub(super) fn retire_backend(&self, backend: String) -> impl Future<Output = ()> + use<> {
         self.orders.stop(&backend);
         let seen = self.seen.clone();
         async move {
@@ -171,7 +183,7 @@ impl Wires {
         }
     }
 
-    fn probe(self, name: &str, config: &Config, stop: CancellationToken) -> Task {
+    fn probe(self, name: &str, config: &Config, stop: CancellationToken) -> PartFuture {
         let orders = self.orders.start(name);
         let mut settings = probe_settings(name, config, &self.log, self.children, orders);
         // `Later` and not `Never`: a reload may turn CDI on. The files are known then, and no device
@@ -186,13 +198,13 @@ impl Wires {
             // them, not even once.
             let ready = restored.wait_for(|restored| *restored);
             if stop.run_until_cancelled(ready).await.is_some() {
-                supervisor::run(settings, self.seen, stop).await;
+                supervisor::supervise(settings, self.seen, stop).await;
             }
         })
     }
 
-    async fn deep_checks(self, policy: watch::Receiver<Policy>) {
-        let wires = DeepWires {
+    async fn deep_checks(self, policy: watch::Receiver<HealthPolicy>) {
+        let wires = DeepCheckChannels {
             readers: self.readers,
             orders: self.orders,
             runner: self.runner,
@@ -202,7 +214,7 @@ impl Wires {
         run_deep_checks(wires, policy).await;
     }
 
-    fn inventory(self, config: Config, stop: CancellationToken) -> Task {
+    fn inventory(self, config: Config, stop: CancellationToken) -> PartFuture {
         Box::pin(async move {
             let mut updates = self.updates.lock().await;
             let mut requests = self.requests.lock().await;
@@ -213,13 +225,13 @@ impl Wires {
                 orders: self.orders,
                 boot_id: boot_id(config.host_root),
             };
-            let work = inventory::run(inputs, self.published);
+            let work = inventory::run_inventory(inputs, self.published);
             let _ = stop.run_until_cancelled(work).await;
         })
     }
 
     /// Makes the pages of the control socket. A request reads the channels and waits for no driver.
-    fn pages(self) -> Pages {
+    fn control_pages(self) -> ControlPages {
         let Self {
             readers,
             asked,
@@ -232,11 +244,11 @@ impl Wires {
         let (snapshots, keeping) = (readers.snapshots.clone(), readers.keeping.clone());
         let samples = readers.samples.clone();
         Operator::new(readers, asked, orders)
-            .add_to(Pages::default())
-            .with(api::DEVICES, move || {
-                serde_json::to_string(&Devices::new(&snapshots.borrow(), &samples.borrow()))
+            .add_to(ControlPages::default())
+            .with_page(api::DEVICES, move || {
+                serde_json::to_string(&DevicePage::new(&snapshots.borrow(), &samples.borrow()))
             })
-            .with(api::STATUS, move || {
+            .with_page(api::STATUS, move || {
                 let parts = StatusParts {
                     config: &loaded.borrow(),
                     resources: &kubelet.borrow().resources,
@@ -244,7 +256,7 @@ impl Wires {
                     cdi: &cdi.borrow(),
                     keeping: &keeping.borrow(),
                 };
-                serde_json::to_string(&parts.page(started))
+                serde_json::to_string(&parts.make_status(started))
             })
     }
 }
@@ -252,8 +264,8 @@ impl Wires {
 /// Boot id of the kernel; empty if it cannot be read.
 fn boot_id(host_root: PathBuf) -> String {
     // The kernel makes a new id at each boot (random(4)).
-    let root = host::Root::new(host_root);
-    root.text("/proc/sys/kernel/random/boot_id")
+    let root = host::HostRoot::new(host_root);
+    root.read_trimmed("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, os::unix::fs::PermissionsExt, path::PathBuf};
 
-use api::Devices;
+use api::DevicePage;
 use model::Phase;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ fn card(id: &str, node: &str) -> Value {
     })
 }
 
-fn phase(seen: &Devices, backend: &str) -> Option<Phase> {
+fn phase(seen: &DevicePage, backend: &str) -> Option<Phase> {
     let mut backends = seen.backends.iter();
     let backend = backends.find(|one| one.name == backend);
     backend.map(|backend| backend.phase)
@@ -124,7 +124,7 @@ async fn start() -> (Running, Company) {
 
 /// Checks that every list of GPUs at the kubelet had all of them, healthy.
 fn gpus_stood(running: &Running) {
-    for list in running.kubelet.lists(GPU) {
+    for list in running.kubelet.device_lists(GPU) {
         let healthy = list.devices.iter().filter(|d| d.health == "Healthy");
         assert_eq!(healthy.count(), 8);
     }
@@ -233,7 +233,7 @@ async fn a_backend_that_the_config_loses_takes_its_devices_with_it() {
         })
         .await;
     eventually("no crypto card is offered", || {
-        running.kubelet.devices(CRYPTO).is_empty()
+        running.kubelet.resource_devices(CRYPTO).is_empty()
     })
     .await;
     running.rewrite(&company.config());
@@ -250,7 +250,7 @@ async fn a_release_outlives_a_backend_that_is_turned_off_and_on_and_a_restart_me
         .config()
         .replace("crypto: {exec", "crypto: {enabled: false, exec");
     running.rewrite(&off);
-    let gone = |seen: &Devices| phase(seen, "crypto").is_none();
+    let gone = |seen: &DevicePage| phase(seen, "crypto").is_none();
     running.agent.shows("the backend is gone", gone).await;
     said(&running, &["release", "--all", "--for", "10m"]).await;
     running.agent.stop().await;
@@ -273,7 +273,7 @@ async fn a_release_outlives_a_backend_that_is_turned_off_and_on_and_a_restart_me
 async fn a_program_that_does_not_start_ends_the_agent_where_the_config_says_so() {
     let rig = Rig::new(DGX);
     rig.node
-        .fault("nvmlInit", None, Effect::Hang { millis: None })
+        .set_fault("nvmlInit", None, Effect::Hang { millis: None })
         .unwrap();
     let config = "backends:\n  nvidia: {failOnInitError: true}\n  \
                   crypto: {exec: [/nowhere/probe], failOnInitError: true}\n";

@@ -39,10 +39,10 @@ async fn a_broken_file_is_told_by_line_and_column_and_changes_nothing(
 
     // Reports, lists and allocations work as before.
     let lost = running.rig.uuid(3);
-    running.rig.node.lose(&card(3)).unwrap();
+    running.rig.node.lose_cards(&card(3)).unwrap();
     running.sick(GPU, &[&lost]).await;
     assert_eq!(running.borrow(GPU, 7).await.len(), 7);
-    running.rig.node.restore(&card(3)).unwrap();
+    running.rig.node.restore_cards(&card(3)).unwrap();
 
     running.rewrite(&format!(
         "{QUICK}pools: [{{name: all, resource: nvidia.com/all}}]\n"

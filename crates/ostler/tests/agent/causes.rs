@@ -31,13 +31,17 @@ async fn a_warning_takes_no_card_out_until_its_weight_says_so() {
     };
     let running = Running::start(DGX, &config("performing: warn")).await;
     let id = running.rig.uuid(1);
-    running.rig.node.set(&card(1), "pcie-width", 4).unwrap();
+    running
+        .rig
+        .node
+        .set_sensor(&card(1), "pcie-width", 4)
+        .unwrap();
     let warned = running.agent.shows("a warning", |seen| {
-        let verdict = &seen.find(&id).unwrap().verdict;
+        let verdict = &seen.find_listed(&id).unwrap().verdict;
         verdict.warnings.iter().any(|c| c.kind == CauseKind::Pcie)
     });
     let seen = warned.await;
-    assert_eq!(seen.find(&id).unwrap().verdict.state, State::Healthy);
+    assert_eq!(seen.find_listed(&id).unwrap().verdict.state, State::Healthy);
     let probes = running.agent.probes();
     running.rewrite(&config("performing: out"));
     running.sick(GPU, &[&id]).await;
@@ -96,7 +100,7 @@ async fn twenty_five_xids_do_what_nvidias_catalogue_says() {
     rig.listening().await;
     let mut out = BTreeSet::new();
     for (index, (xid, healthy)) in XIDS.into_iter().enumerate() {
-        rig.node.xid(&card(index), xid).unwrap();
+        rig.node.raise_xid(&card(index), xid).unwrap();
         if !healthy {
             out.insert(rig.uuid(index));
         }
@@ -107,7 +111,7 @@ async fn twenty_five_xids_do_what_nvidias_catalogue_says() {
     // An error of a program is a warning.
     let id = rig.uuid(1);
     let seen = running.agent.devices().await.unwrap();
-    let warnings = &seen.find(&id).unwrap().verdict.warnings;
+    let warnings = &seen.find_listed(&id).unwrap().verdict.warnings;
     assert!(warnings[0].evidence.contains("XID 13"), "{warnings:?}");
 }
 
@@ -121,12 +125,12 @@ async fn an_xid_on_a_card_with_ten_replicas_marks_all_ten() {
     let agent = rig.agent(&config);
     kubelet.wait_healthy(GPU, 10, LONG).await.unwrap();
     rig.listening().await;
-    rig.node.xid(&card(0), 79).unwrap();
+    rig.node.raise_xid(&card(0), 79).unwrap();
     kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
-    assert_eq!(unhealthy(&kubelet.devices(GPU)).len(), 10);
+    assert_eq!(unhealthy(&kubelet.resource_devices(GPU)).len(), 10);
     rig.counted(0).await;
     let node = rig.node.clone();
-    let reset = move || node.reset(&card(0), Duration::from_secs(2));
+    let reset = move || node.reset_cards(&card(0), Duration::from_secs(2));
     tokio::task::spawn_blocking(reset).await.unwrap().unwrap();
     kubelet.wait_healthy(GPU, 10, LONG).await.unwrap();
     drop(agent);
@@ -137,8 +141,8 @@ async fn xids_can_be_given_another_meaning_while_the_agent_runs() {
     let running = Running::start(DGX, QUICK).await;
     let rig = &running.rig;
     rig.listening().await;
-    rig.node.xid(&card(1), 94).unwrap();
-    rig.node.xid(&card(2), 79).unwrap();
+    rig.node.raise_xid(&card(1), 94).unwrap();
+    rig.node.raise_xid(&card(2), 79).unwrap();
     running.sick(GPU, &[&rig.uuid(2)]).await;
     let other = "probe: {period: 500ms}\n\
                  backends: {nvidia: {xids: {actions: {94: drain, 79: ignore}}}}\n\
@@ -155,13 +159,13 @@ async fn a_lost_card_is_found_by_looking_alone_and_by_its_event() {
     let rig = &running.rig;
     rig.listening().await;
     let since = tokio::time::Instant::now();
-    rig.node.lose(&card(6)).unwrap();
+    rig.node.lose_cards(&card(6)).unwrap();
     running.sick(GPU, &[&rig.uuid(6)]).await;
     took("a lost card found by looking every 2 s", since);
-    rig.node.restore(&card(6)).unwrap();
+    rig.node.restore_cards(&card(6)).unwrap();
     running.complete(LONG).await;
     let since = tokio::time::Instant::now();
-    rig.node.xid(&card(6), 79).unwrap();
+    rig.node.raise_xid(&card(6), 79).unwrap();
     running.sick(GPU, &[&rig.uuid(6)]).await;
     took("a lost card found by its event", since);
 }

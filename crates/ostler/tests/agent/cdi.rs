@@ -4,10 +4,10 @@ mod boards;
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use cdi::Spec;
+use cdi::CdiSpec;
 use rstest::rstest;
 use serde_json::{Value, json};
-use sim::kubelet::{Devices, Era, Granted, Kubelet, Pod, Settings};
+use sim::kubelet::{Era, GrantedDevices, Kubelet, KubeletSettings, PluginDevices, Pod};
 
 use crate::rig::{DGX, GPU, LONG, MIG, QUICK, Rig, Running, card, eventually};
 
@@ -24,17 +24,17 @@ fn file(rig: &Rig) -> PathBuf {
 }
 
 /// Reads the spec from the disk, if it is there. A spec that does not parse fails the test.
-fn spec(rig: &Rig) -> Option<Spec> {
+fn spec(rig: &Rig) -> Option<CdiSpec> {
     let text = fs_err::read_to_string(file(rig)).ok()?;
     Some(serde_json::from_str(&text).unwrap())
 }
 
 fn names(rig: &Rig) -> BTreeSet<String> {
     let spec = spec(rig);
-    spec.iter().flat_map(Spec::names).collect()
+    spec.iter().flat_map(CdiSpec::qualified_names).collect()
 }
 
-fn cdi(granted: &Granted) -> Vec<String> {
+fn cdi(granted: &GrantedDevices) -> Vec<String> {
     let devices = granted.response.cdi_devices.iter();
     devices.map(|device| device.name.clone()).collect()
 }
@@ -43,8 +43,8 @@ fn cdi(granted: &Granted) -> Vec<String> {
 async fn first(rig: Rig, config: &str) -> Running {
     let kubelet = rig.kubelet(Era::V1_37).await;
     let agent = rig.agent(config);
-    let there = |devices: &Devices| !devices.is_empty();
-    kubelet.wait(GPU, there, LONG).await.unwrap();
+    let there = |devices: &PluginDevices| !devices.is_empty();
+    kubelet.wait_devices(GPU, there, LONG).await.unwrap();
     Running {
         agent,
         kubelet,
@@ -69,8 +69,9 @@ async fn the_spec_is_there_before_the_first_list(#[case] config: &str) {
         assert!(there.contains(&format!("{KIND}={id}")), "{id}: {there:?}");
     }
     running.offers(&[(GPU, 8)]).await;
-    let lists = running.kubelet.lists(GPU);
-    let healthy = |list: &sim::kubelet::List| list.devices.iter().all(|d| d.health == "Healthy");
+    let lists = running.kubelet.device_lists(GPU);
+    let healthy =
+        |list: &sim::kubelet::DeviceList| list.devices.iter().all(|d| d.health == "Healthy");
     assert!(lists.iter().all(healthy), "{lists:?}");
 }
 
@@ -97,13 +98,17 @@ async fn partitions_that_come_and_go_come_and_go_in_the_spec() {
     const NEW: &str = "nvidia.com/mig-1g.10gb";
     let running = Running::start(MIG, CRI).await;
     let made = running.rig.node.add_mig(&card(6), "1g.10gb").unwrap();
-    let listed = |devices: &Devices| !devices.is_empty();
-    running.kubelet.wait(NEW, listed, LONG).await.unwrap();
+    let listed = |devices: &PluginDevices| !devices.is_empty();
+    running
+        .kubelet
+        .wait_devices(NEW, listed, LONG)
+        .await
+        .unwrap();
     let name = format!("{KIND}={}", made[0]);
     assert!(names(&running.rig).contains(&name));
     let granted = running.admit(NEW, 1).await.unwrap();
     assert_eq!(cdi(&granted), [name.as_str()]);
-    let target = sim::Target::Uuid(made[0].clone());
+    let target = sim::DeviceTarget::Uuid(made[0].clone());
     running.rig.node.remove_mig(&target).unwrap();
     eventually("the name goes", || !names(&running.rig).contains(&name)).await;
 }
@@ -112,10 +117,10 @@ async fn partitions_that_come_and_go_come_and_go_in_the_spec() {
 async fn a_lost_card_keeps_its_name() {
     let running = Running::start(DGX, CRI).await;
     let (id, before) = (running.rig.uuid(2), spec(&running.rig).unwrap());
-    running.rig.node.lose(&card(2)).unwrap();
+    running.rig.node.lose_cards(&card(2)).unwrap();
     running.sick(GPU, &[&id]).await;
     let after = spec(&running.rig).unwrap();
-    assert_eq!(after.device(&id), before.device(&id));
+    assert_eq!(after.find_device(&id), before.find_device(&id));
 }
 
 #[tokio::test]
@@ -180,7 +185,7 @@ async fn a_folder_that_cannot_be_written_is_named() {
 /// Node on which the agent can read containerd's config.
 fn with_containerd(config: &str) -> Rig {
     let rig = Rig::new(DGX);
-    let folder = rig.node.root().join("etc/containerd");
+    let folder = rig.node.host_root().join("etc/containerd");
     fs_err::create_dir_all(&folder).unwrap();
     let table = "[plugins.\"io.containerd.cri.v1.runtime\"]";
     let specs = format!(
@@ -220,7 +225,7 @@ async fn auto_goes_by_the_runtimes_config_and_the_kubelets_files(
 ) {
     let rig = with_containerd(config);
     claims(&rig, group);
-    let kubelet = Kubelet::start(Settings::new(rig.kubelet_dir()))
+    let kubelet = Kubelet::start_kubelet(KubeletSettings::new(rig.kubelet_dir()))
         .await
         .unwrap();
     let agent = rig.agent(AUTO);
@@ -246,8 +251,8 @@ async fn a_reload_brings_the_spec_and_takes_it_away_when_no_container_is_left() 
     running.rewrite(CRI);
     eventually("the spec comes", || file(&running.rig).exists()).await;
     running.offers(&[(GPU, 8)]).await;
-    let pod = Pod::new("default", "old").container("main", [(GPU, 1)]);
-    let old = running.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("default", "old").with_container("main", [(GPU, 1)]);
+    let old = running.kubelet.admit_pod(pod).await.unwrap();
     let given = cdi(&old.containers["main"]);
     assert_eq!(given.len(), 1);
     running.rewrite(QUICK);
@@ -270,14 +275,14 @@ async fn a_reload_brings_the_spec_and_takes_it_away_when_no_container_is_left() 
     let holds = |s: &Value| s["cdi"]["containers"] == 1;
     agent.says("it is held", holds).await;
     assert!(names(&rig).contains(&given[0]));
-    kubelet.remove(&old.pod);
+    kubelet.remove_pod(&old.pod);
     eventually("the spec goes", || !file(&rig).exists()).await;
 }
 
 #[tokio::test]
 async fn a_reload_to_cdi_and_back_takes_no_device_away() {
     let running = Running::start(DGX, QUICK).await;
-    let told = |snapshot: &api::Devices| {
+    let told = |snapshot: &api::DevicePage| {
         let mut backends = snapshot.backends.iter();
         backends.any(|backend| backend.extras.files.is_some())
     };
@@ -297,8 +302,8 @@ async fn a_reload_to_cdi_and_back_takes_no_device_away() {
         running.agent.says("it is not", uses(0)).await;
     }
     running.offers(&[(GPU, 8)]).await;
-    let lists = running.kubelet.lists(GPU);
-    let full = |list: &sim::kubelet::List| {
+    let lists = running.kubelet.device_lists(GPU);
+    let full = |list: &sim::kubelet::DeviceList| {
         list.devices.len() == 8 && list.devices.iter().all(|d| d.health == "Healthy")
     };
     assert!(lists.iter().all(full), "{lists:?}");

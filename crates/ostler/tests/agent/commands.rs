@@ -42,7 +42,7 @@ async fn a_running_agent_shows_its_devices_in_a_table() {
     let Running { agent, rig, .. } = &running;
     sampled(&running).await;
     rig.listening().await;
-    rig.node.xid(&card(2), 79).unwrap();
+    rig.node.raise_xid(&card(2), 79).unwrap();
     running.sick(GPU, &[&rig.uuid(2)]).await;
     let output = devices(rig, &agent.control, "table").await;
     assert_eq!(text(output.stderr), "");

@@ -40,7 +40,7 @@ async fn begun(note: &Path) -> u32 {
 #[tokio::test]
 async fn the_command_runs_on_idle_cards_only_while_the_agent_goes_on_looking() {
     let rig = Rig::new(DGX);
-    rig.node.set(&card(1), "utilization", 50).unwrap();
+    rig.node.set_sensor(&card(1), "utilization", 50).unwrap();
     let (go, checked) = (rig.path("go"), rig.path("checked"));
     let script = format!(
         "while [ ! -e {} ]; do sleep 0.05; done; \
@@ -54,12 +54,12 @@ async fn the_command_runs_on_idle_cards_only_while_the_agent_goes_on_looking() {
     let Running { agent, rig, .. } = &running;
     agent.logged("a deep check begins").await;
     // Reports go on while the command runs.
-    rig.node.lose(&card(7)).unwrap();
+    rig.node.lose_cards(&card(7)).unwrap();
     running.lost(&rig.uuid(7)).await;
     fs_err::write(&go, "").unwrap();
-    let (sick, gpus) = (rig.uuid(2), rig.node.gpus().unwrap());
+    let (sick, gpus) = (rig.uuid(2), rig.node.list_gpus().unwrap());
     let failed = agent.shows("the command fails on a card", |seen| {
-        let mut causes = seen.find(&sick).unwrap().verdict.causes.iter();
+        let mut causes = seen.find_listed(&sick).unwrap().verdict.causes.iter();
         causes.any(|cause| cause.kind == CauseKind::Deep)
     });
     failed.await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::Devices;
+use api::DevicePage;
 use model::Phase;
 use sim::{Effect, kubelet::Era};
 
@@ -11,7 +11,7 @@ use crate::rig::{DGX, GPU, LONG, QUICK, Rig, Running};
 /// `NVML_ERROR_DRIVER_NOT_LOADED` of nvml.h: the kernel module is missing.
 const DRIVER_NOT_LOADED: u32 = 9;
 
-fn in_phase(phase: Phase) -> impl Fn(&Devices) -> bool {
+fn in_phase(phase: Phase) -> impl Fn(&DevicePage) -> bool {
     move |snapshot| snapshot.backends.iter().any(|b| b.phase == phase)
 }
 
@@ -45,7 +45,7 @@ async fn a_driver_that_goes_takes_the_cards_out_and_brings_them_back() {
     let listed = kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
     assert_eq!(listed.len(), 8, "they stay listed, as unhealthy");
     let without = agent.shows("no driver", in_phase(Phase::NoDriver)).await;
-    let reason = without.devices[0].verdict.reason();
+    let reason = without.devices[0].verdict.join_evidence();
     assert!(reason.contains("no NVIDIA driver library"), "{reason}");
 
     rig.node.plug_driver().unwrap();
@@ -61,7 +61,7 @@ async fn a_driver_that_refuses_to_start_is_named_and_tried_again() {
     let refuses = Effect::Fail {
         code: DRIVER_NOT_LOADED,
     };
-    rig.node.fault("nvmlInit", None, refuses).unwrap();
+    rig.node.set_fault("nvmlInit", None, refuses).unwrap();
     let kubelet = rig.kubelet(Era::V1_37).await;
     let agent = rig.agent("");
     let failed = agent

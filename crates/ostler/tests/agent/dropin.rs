@@ -97,8 +97,8 @@ impl<'a> Plugin<'a> {
         let ours: [(&str, PathBuf); 6] = [
             ("KUBELET_SOCKET", rig.kubelet_dir().join("kubelet.sock")),
             ("OSTLER_POD_RESOURCES_SOCKET", rig.pod_resources()),
-            ("OSTLER_HOST_ROOT", rig.node.root()),
-            ("OSTLER_NVML_LIBRARY", rig.node.library()),
+            ("OSTLER_HOST_ROOT", rig.node.host_root()),
+            ("OSTLER_NVML_LIBRARY", rig.node.driver_library()),
             ("OSTLER_MPS_PATH", rig.path("mps")),
             ("OSTLER_CONTROL_SOCKET", control(rig, "ostler")),
         ];

@@ -83,7 +83,7 @@ async fn a_driver_that_hangs_while_it_is_closed_is_named_and_opened_anew() {
         let Running { agent, rig, .. } = &mut running;
         rig.listening().await;
         let forever = Effect::Hang { millis: None };
-        rig.node.fault(call, None, forever).unwrap();
+        rig.node.set_fault(call, None, forever).unwrap();
         let probes = agent.probes();
         rig.node.replace_library().unwrap();
         eventually(&format!("{call} is named"), || {
@@ -109,7 +109,7 @@ async fn with_the_usual_limits_a_stuck_call_is_named_after_10_s() {
     let Running { agent, rig, .. } = &running;
     let call = "nvmlDeviceGetTemperature";
     let forever = Effect::Hang { millis: None };
-    rig.node.fault(call, Some(&card(3)), forever).unwrap();
+    rig.node.set_fault(call, Some(&card(3)), forever).unwrap();
     agent.kill_probes();
     let named = agent
         .shows("the stuck call", |snapshot| {
@@ -120,7 +120,7 @@ async fn with_the_usual_limits_a_stuck_call_is_named_after_10_s() {
     let lasted = Timestamp::now().duration_since(stuck.since);
     assert!(lasted.unsigned_abs() >= USUAL, "named after {lasted}");
     assert_eq!(stuck.call, call);
-    let address = rig.node.gpus().unwrap()[3].pci.to_string();
+    let address = rig.node.list_gpus().unwrap()[3].pci.to_string();
     assert_eq!(stuck.device, address.parse().ok());
     agent.logged("a driver call does not return").await;
 }
@@ -140,7 +140,7 @@ async fn a_driver_that_hangs_as_a_whole_takes_its_cards_out_and_gives_them_back(
         rig,
     } = &running;
     let forever = Effect::Hang { millis: None };
-    rig.node.fault(call, None, forever).unwrap();
+    rig.node.set_fault(call, None, forever).unwrap();
     agent.kill_probes();
     let none = kubelet.wait_healthy(GPU, 0, LONG).await;
     assert_eq!(none.unwrap().len(), 8, "they stay listed");

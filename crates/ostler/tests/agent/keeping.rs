@@ -16,7 +16,7 @@ async fn broken() -> Running {
     let running = Running::start(DGX, QUICK).await;
     let rig = &running.rig;
     rig.listening().await;
-    rig.node.xid(&card(2), 79).unwrap();
+    rig.node.raise_xid(&card(2), 79).unwrap();
     running.sick(GPU, &[&rig.uuid(2)]).await;
     rig.counted(2).await;
     running
@@ -38,7 +38,7 @@ async fn restart(running: &mut Running, between: impl FnOnce(&Rig)) {
     let registered = running.kubelet.registrations().len();
     running.agent = Agent::start(&running.rig, "ostler");
     let again = |kubelet: &sim::kubelet::Kubelet| {
-        kubelet.registrations().len() > registered && !kubelet.devices(GPU).is_empty()
+        kubelet.registrations().len() > registered && !kubelet.resource_devices(GPU).is_empty()
     };
     let wait = running.kubelet.wait_until("the next agent", again, LONG);
     wait.await.unwrap();
@@ -47,11 +47,11 @@ async fn restart(running: &mut Running, between: impl FnOnce(&Rig)) {
 #[tokio::test]
 async fn a_broken_card_is_unhealthy_from_the_first_list_on() {
     let mut running = broken().await;
-    let lists = running.kubelet.lists(GPU).len();
+    let lists = running.kubelet.device_lists(GPU).len();
     restart(&mut running, |_| {}).await;
     let sick = running.rig.uuid(2);
     running.sick(GPU, &[&sick]).await;
-    for list in &running.kubelet.lists(GPU)[lists..] {
+    for list in &running.kubelet.device_lists(GPU)[lists..] {
         let mut devices = list.devices.iter();
         let healthy = devices.any(|d| d.id == sick && d.health == "Healthy");
         assert!(!healthy, "{list:?}");
@@ -64,12 +64,16 @@ async fn a_broken_card_is_unhealthy_from_the_first_list_on() {
 #[tokio::test]
 async fn a_card_that_was_healed_before_is_not_held() {
     let mut running = broken().await;
-    running.rig.node.reset(&card(2), Duration::ZERO).unwrap();
+    running
+        .rig
+        .node
+        .reset_cards(&card(2), Duration::ZERO)
+        .unwrap();
     running.complete(LONG).await;
-    let lists = running.kubelet.lists(GPU).len();
+    let lists = running.kubelet.device_lists(GPU).len();
     restart(&mut running, |_| {}).await;
     running.complete(LONG).await;
-    for list in &running.kubelet.lists(GPU)[lists..] {
+    for list in &running.kubelet.device_lists(GPU)[lists..] {
         assert!(list.devices.iter().all(|d| d.health == "Healthy"));
     }
 }
@@ -81,7 +85,7 @@ async fn a_start_of_the_node_or_of_the_driver_heals_what_needed_a_reset() {
     running.complete(LONG).await;
 
     running.rig.listening().await;
-    running.rig.node.xid(&card(3), 79).unwrap();
+    running.rig.node.raise_xid(&card(3), 79).unwrap();
     running.sick(GPU, &[&running.rig.uuid(3)]).await;
     kept(&running.rig, &running.rig.uuid(3)).await;
     restart(&mut running, |rig| rig.node.reload_driver().unwrap()).await;
@@ -92,7 +96,7 @@ async fn a_start_of_the_node_or_of_the_driver_heals_what_needed_a_reset() {
 async fn a_reset_while_no_agent_runs_heals_too() {
     let mut running = broken().await;
     restart(&mut running, |rig| {
-        rig.node.reset(&card(2), Duration::ZERO).unwrap();
+        rig.node.reset_cards(&card(2), Duration::ZERO).unwrap();
     })
     .await;
     running.complete(LONG).await;
@@ -108,15 +112,18 @@ async fn a_driver_that_is_loaded_anew_meanwhile_heals_too() {
 #[tokio::test]
 async fn a_lost_card_is_lost_after_a_restart_too() {
     let running = Running::start(DGX, QUICK).await;
-    running.rig.node.lose(&card(5)).unwrap();
+    running.rig.node.lose_cards(&card(5)).unwrap();
     running.sick(GPU, &[&running.rig.uuid(5)]).await;
     kept(&running.rig, &running.rig.uuid(5)).await;
     let mut running = running;
     // The card answers again while no agent runs: it still has to pass the hold-down.
-    let lists = running.kubelet.lists(GPU).len();
-    restart(&mut running, |rig| rig.node.restore(&card(5)).unwrap()).await;
+    let lists = running.kubelet.device_lists(GPU).len();
+    restart(&mut running, |rig| {
+        rig.node.restore_cards(&card(5)).unwrap()
+    })
+    .await;
     running.complete(LONG).await;
-    let lists = &running.kubelet.lists(GPU)[lists..];
+    let lists = &running.kubelet.device_lists(GPU)[lists..];
     let first = lists.iter().find(|list| list.devices.len() == 8).unwrap();
     let well = first.devices.iter().filter(|d| d.health == "Healthy");
     assert_eq!(well.count(), 7, "not at once");
@@ -130,7 +137,7 @@ async fn garbage_is_reported_and_hinders_nothing() {
     let agent = rig.agent(QUICK);
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
     agent.logged("the state file is of no use").await;
-    assert_eq!(unhealthy(&kubelet.devices(GPU)), [""; 0]);
+    assert_eq!(unhealthy(&kubelet.resource_devices(GPU)), [""; 0]);
 }
 
 /// Waits until the status page has this problem with the state file, or none.
@@ -156,7 +163,7 @@ async fn a_file_that_cannot_be_read_at_first_counts_when_it_can() {
     running.complete(LONG).await;
     problem(&running, Some("symbolic link")).await;
     running.rig.listening().await;
-    running.rig.node.xid(&card(4), 79).unwrap();
+    running.rig.node.raise_xid(&card(4), 79).unwrap();
     running.sick(GPU, &[&running.rig.uuid(4)]).await;
     assert!(file.is_symlink(), "it is not replaced unread");
 
@@ -193,7 +200,7 @@ async fn the_file_can_be_elsewhere_or_nowhere() {
     let agent = rig.agent(&config("off"));
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
     rig.listening().await;
-    rig.node.xid(&card(1), 79).unwrap();
+    rig.node.raise_xid(&card(1), 79).unwrap();
     kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
     let other = rig.path("elsewhere.json");
     let running = Running {

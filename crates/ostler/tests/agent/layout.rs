@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sim::{Target, kubelet::Pod};
+use sim::{DeviceTarget, kubelet::Pod};
 use tokio::time::Instant;
 
 use crate::rig::{GPU, MIG, Running, card, eventually, took};
@@ -22,7 +22,7 @@ const NEW: &str = "nvidia.com/mig-1g.10gb";
 
 /// Number of lists of each resource.
 fn lists(running: &Running) -> BTreeMap<&'static str, usize> {
-    let count = |name: &&'static str| (*name, running.kubelet.lists(name).len());
+    let count = |name: &&'static str| (*name, running.kubelet.device_lists(name).len());
     [GPU, SEVEN, THREE, FOUR, TWO, ONE]
         .iter()
         .map(count)
@@ -37,8 +37,8 @@ async fn a_new_layout_is_served_soon_and_others_hear_nothing(#[case] config: &st
     let running = Running::start(MIG, config).await;
     let before = lists(&running);
     let node = &running.rig.node;
-    let pod = Pod::new("default", "resident").container("main", [(THREE, 4), (GPU, 1)]);
-    let admitted = running.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("default", "resident").with_container("main", [(THREE, 4), (GPU, 1)]);
+    let admitted = running.kubelet.admit_pod(pod).await.unwrap();
 
     // Card 6, which has MIG mode and no MIG devices, gets one of a new profile.
     let begun = Instant::now();
@@ -61,7 +61,7 @@ async fn a_new_layout_is_served_soon_and_others_hear_nothing(#[case] config: &st
 
     // One MIG device of a profile goes, others of the profile stay.
     let begun = Instant::now();
-    node.remove_mig(&Target::Mig(1, 1)).unwrap();
+    node.remove_mig(&DeviceTarget::Mig(1, 1)).unwrap();
     running
         .offers(&[
             (GPU, 1),
@@ -77,7 +77,8 @@ async fn a_new_layout_is_served_soon_and_others_hear_nothing(#[case] config: &st
 
     // The last MIG device of a profile goes.
     let begun = Instant::now();
-    node.remove_mig(&Target::Uuid(made[0].clone())).unwrap();
+    node.remove_mig(&DeviceTarget::Uuid(made[0].clone()))
+        .unwrap();
     running
         .offers(&[
             (GPU, 1),
@@ -89,7 +90,7 @@ async fn a_new_layout_is_served_soon_and_others_hear_nothing(#[case] config: &st
         ])
         .await;
     took("the last of a shape goes", begun);
-    assert_eq!(running.kubelet.lists(NEW).pop().unwrap().devices, []);
+    assert_eq!(running.kubelet.device_lists(NEW).pop().unwrap().devices, []);
 
     let mut expected = before;
     expected.insert(TWO, expected[TWO] + 1);
@@ -144,7 +145,7 @@ async fn mig_mode_switched_on_takes_the_card_out_with_a_reason_until_it_is_cut()
 async fn a_layout_that_stays_makes_no_look() {
     let running = Running::start(MIG, SELDOM).await;
     let count = |name: &str| {
-        let calls = running.rig.node.calls().unwrap();
+        let calls = running.rig.node.traced_calls().unwrap();
         calls.iter().filter(|call| call.starts_with(name)).count()
     };
     let looked = || count("nvmlDeviceGetMemoryInfo");

@@ -83,7 +83,7 @@ async fn visit(running: &Running, resource: &'static str, count: u32) -> u32 {
 async fn connect(running: &Running, resource: &str) -> DevicePluginClient<Channel> {
     let registrations = running.kubelet.registrations();
     let its = registrations.iter().find(|r| r.resource == resource);
-    let socket = running.kubelet.dir().join(&its.unwrap().endpoint);
+    let socket = running.kubelet.plugin_dir().join(&its.unwrap().endpoint);
     let address = format!("unix:{}", socket.display());
     let channel = Endpoint::from_shared(address).unwrap().connect().await;
     DevicePluginClient::new(channel.unwrap())
@@ -145,7 +145,11 @@ async fn no_call_fails_while_the_config_is_rewritten_all_the_time() {
     for resource in [SLICE, WHOLE] {
         let its = registrations.iter().filter(|r| r.resource == resource);
         assert_eq!(its.count(), 1, "{resource}");
-        assert_eq!(running.kubelet.lists(resource).len(), 1, "{resource}");
+        assert_eq!(
+            running.kubelet.device_lists(resource).len(),
+            1,
+            "{resource}"
+        );
     }
     assert!(second > 0, "the second config was at work");
     running.agent.logged("the new config is not used").await;

@@ -16,14 +16,14 @@ async fn a_card_in_hold_down_costs_no_calls_about_links() {
     let running = Running::start(DGX, config).await;
     let Running { rig, .. } = &running;
     rig.listening().await;
-    rig.node.lose(&card(3)).unwrap();
+    rig.node.lose_cards(&card(3)).unwrap();
     // An event causes a report at once.
-    rig.node.xid(&card(3), 79).unwrap();
+    rig.node.raise_xid(&card(3), 79).unwrap();
     running.lost(&rig.uuid(3)).await;
     rig.node.trace().unwrap();
-    rig.node.restore(&card(3)).unwrap();
+    rig.node.restore_cards(&card(3)).unwrap();
     running.complete(LONG).await;
-    let calls = rig.node.calls().unwrap();
+    let calls = rig.node.traced_calls().unwrap();
     let of = |word: &str| calls.iter().filter(|call| call.contains(word)).count();
     assert!(of("GetMemoryInfo") >= 4 * 8, "every card was looked at");
     assert_eq!(of("TopologyCommonAncestor"), 7, "once for each other card");
@@ -37,13 +37,15 @@ async fn a_reset_between_two_looks_is_seen_by_counters_that_began_anew() {
     rig.listening().await;
     let id = rig.uuid(3);
     // The report after the event has read every card when it has read the last one.
-    rig.node.set(&card(7), "temperature", WARM.into()).unwrap();
-    rig.node.xid(&card(3), 79).unwrap();
+    rig.node
+        .set_sensor(&card(7), "temperature", WARM.into())
+        .unwrap();
+    rig.node.raise_xid(&card(3), 79).unwrap();
     running.sick(GPU, &[&id]).await;
     running.warm(7, WARM).await;
-    rig.node.reset(&card(3), Duration::ZERO).unwrap();
+    rig.node.reset_cards(&card(3), Duration::ZERO).unwrap();
     // XID 43 has no effect on a verdict, but causes a report.
-    rig.node.xid(&card(5), 43).unwrap();
+    rig.node.raise_xid(&card(5), 43).unwrap();
     running.complete(LONG).await;
     let log = agent.logged("its counters began anew").await;
     assert!(!log.contains("GPU_IS_LOST"), "{log}");

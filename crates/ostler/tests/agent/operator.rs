@@ -44,7 +44,10 @@ async fn a_cordoned_card_is_out_until_it_is_uncordoned_and_over_a_restart() {
     assert_eq!(text, format!("{id} is cordoned\n"));
     running.sick(GPU, &[&id]).await;
     let seen = running.agent.devices().await.unwrap();
-    assert_eq!(seen.find(&id).unwrap().verdict.state, State::Maintenance);
+    assert_eq!(
+        seen.find_listed(&id).unwrap().verdict.state,
+        State::Maintenance
+    );
 
     let file = running.rig.path("kubelet/ostler-state.json");
     let kept = fs_err::read_to_string(&file).unwrap();
@@ -100,7 +103,7 @@ async fn a_cordon_that_does_not_outlive_the_agent_says_so(#[case] file: &str, #[
 async fn an_operator_ends_what_needs_a_reset_by_vouching_for_the_card() {
     let running = Running::start(DGX, QUICK).await;
     running.rig.listening().await;
-    running.rig.node.xid(&card(1), 79).unwrap();
+    running.rig.node.raise_xid(&card(1), 79).unwrap();
     running.sick(GPU, &[&running.rig.uuid(1)]).await;
     said(&running, &["uncordon", "1"]).await;
     running.complete(LONG).await;
@@ -110,12 +113,12 @@ async fn an_operator_ends_what_needs_a_reset_by_vouching_for_the_card() {
 async fn cordoning_a_card_takes_its_mig_devices_too() {
     let running = Running::start(MIG, QUICK).await;
     let rig = &running.rig;
-    let migs = rig.node.migs().unwrap();
+    let migs = rig.node.list_migs().unwrap();
     let mine = migs.iter().filter(|mig| mig.gpu == rig.uuid(0)).count();
     assert!(mine > 1);
     said(&running, &["cordon", "0"]).await;
     let out = |kubelet: &sim::kubelet::Kubelet| {
-        let rows = kubelet.node();
+        let rows = kubelet.node_status();
         let out: usize = rows.values().map(|r| r.capacity - r.allocatable).sum();
         out == mine
     };
@@ -131,15 +134,15 @@ async fn what_is_made_on_a_cordoned_card_is_cordoned_and_over_a_restart() {
     let uncut = running.rig.uuid(6);
     said(&running, &["cordon", &uncut, "--reason", "a new fan"]).await;
     let made = running.rig.node.add_mig(&card(6), "1g.10gb").unwrap();
-    let out = |seen: &api::Devices| {
-        let entry = seen.find(&made[0]);
+    let out = |seen: &api::DevicePage| {
+        let entry = seen.find_listed(&made[0]);
         entry.is_some_and(|entry| entry.verdict.state == State::Maintenance)
     };
     running.agent.shows("it is in maintenance", out).await;
     let never = |running: &Running| {
-        let lists = running.kubelet.lists("nvidia.com/mig-1g.10gb");
+        let lists = running.kubelet.device_lists("nvidia.com/mig-1g.10gb");
         let healthy =
-            |list: &sim::kubelet::List| list.devices.iter().any(|d| d.health == "Healthy");
+            |list: &sim::kubelet::DeviceList| list.devices.iter().any(|d| d.health == "Healthy");
         assert!(!lists.iter().any(healthy), "{lists:?}");
     };
     never(&running);
@@ -184,11 +187,11 @@ async fn a_released_card_is_held_by_nobody_and_the_others_are_looked_at() {
 async fn an_xid_ends_with_a_reset_while_the_card_is_released() {
     let running = Running::start(DGX, QUICK).await;
     running.rig.listening().await;
-    running.rig.node.xid(&card(5), 48).unwrap();
+    running.rig.node.raise_xid(&card(5), 48).unwrap();
     running.sick(GPU, &[&running.rig.uuid(5)]).await;
     said(&running, &["release", "5"]).await;
     let node = running.rig.node.clone();
-    let reset = move || node.reset(&card(5), std::time::Duration::ZERO);
+    let reset = move || node.reset_cards(&card(5), std::time::Duration::ZERO);
     tokio::task::spawn_blocking(reset).await.unwrap().unwrap();
     said(&running, &["resume", "5"]).await;
     running.complete(LONG).await;
@@ -220,8 +223,8 @@ async fn cards_that_were_released_are_not_healthy_before_a_probe_has_looked_at_t
     said(&running, &["release", "--all", "--for", "4s"]).await;
     running.kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
     let hang = Effect::Hang { millis: None };
-    running.rig.node.fault("nvmlInit", None, hang).unwrap();
-    let before = running.kubelet.lists(GPU).len();
+    running.rig.node.set_fault("nvmlInit", None, hang).unwrap();
+    let before = running.kubelet.device_lists(GPU).len();
     running
         .agent
         .shows("the driver hangs", |seen| {
@@ -230,8 +233,9 @@ async fn cards_that_were_released_are_not_healthy_before_a_probe_has_looked_at_t
             all.all(|entry| entry.verdict.causes.iter().any(hangs))
         })
         .await;
-    let lists = running.kubelet.lists(GPU);
-    let healthy = |list: &sim::kubelet::List| list.devices.iter().any(|d| d.health == "Healthy");
+    let lists = running.kubelet.device_lists(GPU);
+    let healthy =
+        |list: &sim::kubelet::DeviceList| list.devices.iter().any(|d| d.health == "Healthy");
     assert!(!lists[before..].iter().any(healthy), "{lists:#?}");
     running.rig.node.clear_faults(None).unwrap();
     running.complete(LONG).await;
@@ -274,7 +278,7 @@ async fn health_tells_the_verdict_its_cause_and_how_it_came_about() {
     let rig = &running.rig;
     let id = rig.uuid(2);
     rig.listening().await;
-    rig.node.xid(&card(2), 79).unwrap();
+    rig.node.raise_xid(&card(2), 79).unwrap();
     running.sick(GPU, &[&id]).await;
     let all = said(&running, &["health"]).await;
     let line = all.lines().find(|line| line.contains(&id)).unwrap();

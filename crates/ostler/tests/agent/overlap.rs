@@ -1,7 +1,7 @@
 //! Upgrade of the agent: the new one registers before the old one ends.
 
 use rstest::rstest;
-use sim::kubelet::{Era, Kubelet, Outcome, Pod};
+use sim::kubelet::{Era, Kubelet, Pod, RegistrationOutcome};
 
 use crate::rig::{DGX, GPU, LONG, QUICK, Rig, breaches, card, warm};
 
@@ -19,7 +19,7 @@ async fn the_second_instance_replaces_the_first(#[case] era: Era) {
     let registered = |kubelet: &Kubelet| {
         let registrations = kubelet.registrations();
         let mut its = registrations.iter().filter(|r| r.pid == pid);
-        its.any(|r| r.outcome == Outcome::Accepted)
+        its.any(|r| r.outcome == RegistrationOutcome::Accepted)
     };
     let wanted = "the second instance is registered";
     kubelet.wait_until(wanted, registered, LONG).await.unwrap();
@@ -34,9 +34,9 @@ async fn the_second_instance_replaces_the_first(#[case] era: Era) {
     };
     holds("the second instance serves").await;
     // The kubelet uses the list of the second agent.
-    rig.node.lose(&card(3)).unwrap();
+    rig.node.lose_cards(&card(3)).unwrap();
     kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
-    rig.node.restore(&card(3)).unwrap();
+    rig.node.restore_cards(&card(3)).unwrap();
     holds("the second instance still serves").await;
     assert_eq!(breaches(&kubelet), [""; 0]);
 }
@@ -54,14 +54,16 @@ async fn a_kubelet_from_1_37_never_counts_less_during_an_upgrade() {
             .await;
         first.stop().await;
         // The kubelet has seen the end of the first stream, and still uses the second agent's list.
-        let pod = Pod::new("default", "guest").container("main", [(GPU, 8)]);
-        kubelet.admit(pod).await.unwrap();
+        let pod = Pod::new("default", "guest").with_container("main", [(GPU, 8)]);
+        kubelet.admit_pod(pod).await.unwrap();
         for celsius in [76, 77] {
-            rig.node.set(&card(0), "temperature", celsius).unwrap();
+            rig.node
+                .set_sensor(&card(0), "temperature", celsius)
+                .unwrap();
             warm(&second, &rig.uuid(0), celsius).await;
         }
     };
-    let less = |kubelet: &Kubelet| kubelet.node()[GPU].allocatable < 8;
+    let less = |kubelet: &Kubelet| kubelet.node_status()[GPU].allocatable < 8;
     tokio::select! {
         () = upgrade => {}
         _ = kubelet.wait_until("less", less, LONG * 2) => panic!("the kubelet counted less"),

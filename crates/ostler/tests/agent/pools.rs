@@ -41,7 +41,7 @@ async fn start(config: &str) -> Running {
 fn heard(running: &Running, resource: &str) -> (usize, usize) {
     let registrations = running.kubelet.registrations();
     let its = registrations.iter().filter(|r| r.resource == resource);
-    (its.count(), running.kubelet.lists(resource).len())
+    (its.count(), running.kubelet.device_lists(resource).len())
 }
 
 /// Waits until a device is not offered for this kind of reason, and returns the reason.
@@ -68,8 +68,8 @@ async fn a_change_of_one_pool_leaves_the_other_ones_stream_alone() {
         assert!(unit.starts_with(&format!("{first}::")), "{unit}");
     }
     assert!(!whole.contains(&first), "{whole:?}");
-    let pod = Pod::new("default", "resident").container("main", [(WHOLE, 2), (SLICE, 1)]);
-    let admitted = running.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("default", "resident").with_container("main", [(WHOLE, 2), (SLICE, 1)]);
+    let admitted = running.kubelet.admit_pod(pod).await.unwrap();
 
     for replicas in [4, 20, 10] {
         running.rewrite(&two_pools(replicas));
@@ -80,7 +80,7 @@ async fn a_change_of_one_pool_leaves_the_other_ones_stream_alone() {
     assert_eq!(heard(&running, SLICE), (1, 4));
 
     // The stream of the resource that the reload did not change still delivers.
-    running.rig.node.lose(&card(3)).unwrap();
+    running.rig.node.lose_cards(&card(3)).unwrap();
     running.sick(WHOLE, &[&running.rig.uuid(3)]).await;
     assert_eq!(heard(&running, WHOLE), (1, 2));
     let again = running.kubelet.restart_container(&admitted.pod, "main");
@@ -92,7 +92,10 @@ async fn a_change_of_one_pool_leaves_the_other_ones_stream_alone() {
 async fn a_card_is_excluded_and_let_in_again_while_the_agent_runs() {
     let running = start("").await;
     running.offers(&[(GPU, 4)]).await;
-    let (second, pci) = (running.rig.uuid(1), running.rig.node.gpus().unwrap()[1].pci);
+    let (second, pci) = (
+        running.rig.uuid(1),
+        running.rig.node.list_gpus().unwrap()[1].pci,
+    );
     let begun = Instant::now();
     running.rewrite(&format!("exclude: [{{pci: \"{pci}\"}}]\n"));
     running.offers(&[(GPU, 3)]).await;
@@ -153,9 +156,9 @@ async fn a_renamed_resource_leaves_an_empty_list_under_its_old_name_and_goes() {
     running.rewrite(&config(WHOLE));
     running.offers(&[(WHOLE, 4)]).await;
     assert_eq!(running.ids(WHOLE), ids);
-    let last = running.kubelet.lists(GPU).pop().unwrap();
+    let last = running.kubelet.device_lists(GPU).pop().unwrap();
     assert_eq!(last.devices, []);
-    assert_eq!(running.kubelet.node()[GPU].capacity, 0);
+    assert_eq!(running.kubelet.node_status()[GPU].capacity, 0);
     let named = |status: &Value| -> BTreeSet<String> {
         let rows = status["resources"].as_array().unwrap().iter();
         rows.map(|row| row["resource"].as_str().unwrap().to_owned())

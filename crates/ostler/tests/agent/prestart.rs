@@ -6,7 +6,7 @@ use crate::rig::{DGX, GPU, LONG, Running, card, eventually};
 use model::CauseKind;
 use sim::{
     kubelet::{AdmissionError, Pod, pod},
-    state::{Process, Work},
+    state::{GpuProcess, ProcessWork},
 };
 
 fn config(pool: &str) -> String {
@@ -19,13 +19,13 @@ fn config(pool: &str) -> String {
 /// Puts a process on every card.
 fn occupy(running: &Running) {
     let node = &running.rig.node;
-    let comm = node.root().join("proc/4711/comm");
+    let comm = node.host_root().join("proc/4711/comm");
     fs_err::create_dir_all(comm.parent().unwrap()).unwrap();
     // /proc/PID/comm has the name that the refusal shows (proc(5)).
     fs_err::write(comm, "python3\n").unwrap();
-    let process = Process {
+    let process = GpuProcess {
         pid: 4711,
-        work: Work::Compute,
+        work: ProcessWork::Compute,
         memory_mib: 700,
         instance: None,
     };
@@ -63,7 +63,7 @@ async fn a_card_with_a_process_is_refused_named_and_withheld_for_a_while() {
     clear(&running);
     running.complete(LONG).await;
     // The pod is still admitted, and its container can start now.
-    let pod = pod::Id {
+    let pod = pod::PodId {
         namespace: "default".to_owned(),
         name: "guest".to_owned(),
     };
@@ -81,7 +81,7 @@ async fn a_start_waits_until_the_card_is_free() {
     let freeing = async {
         // Two reports have found the process: one for the start, and one while the start waits.
         eventually("the start waits", || {
-            let calls = running.rig.node.calls().unwrap();
+            let calls = running.rig.node.traced_calls().unwrap();
             let asked = |call: &&String| call.starts_with("nvmlDeviceGetComputeRunningProcesses");
             calls.iter().filter(asked).count() > 2 * 8
         })
@@ -142,8 +142,8 @@ async fn a_pool_that_begins_to_check_is_registered_anew() {
 #[tokio::test]
 async fn a_container_that_starts_again_is_checked_again() {
     let running = Running::start(DGX, &config("preStart: check")).await;
-    let pod = Pod::new("default", "guest").container("main", [(GPU, 1)]);
-    let admitted = running.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("default", "guest").with_container("main", [(GPU, 1)]);
+    let admitted = running.kubelet.admit_pod(pod).await.unwrap();
     occupy(&running);
     let again = running.kubelet.restart_container(&admitted.pod, "main");
     assert!(again.await.is_err());

@@ -55,8 +55,8 @@ async fn a_killed_probe_comes_back_and_the_kubelet_sees_nothing_of_it() {
             seen.backends[0].phase == Phase::Running && seen.backends[0].message.is_empty()
         })
         .await;
-    assert_eq!(unhealthy(&kubelet.devices(GPU)), [""; 0]);
-    for list in kubelet.lists(GPU) {
+    assert_eq!(unhealthy(&kubelet.resource_devices(GPU)), [""; 0]);
+    for list in kubelet.device_lists(GPU) {
         let healthy = list.devices.iter().filter(|d| d.health == "Healthy");
         assert_eq!(healthy.count(), 8);
     }
@@ -73,9 +73,9 @@ async fn a_lost_card_stays_out_while_its_probe_is_killed_or_replaced() {
         rig,
     } = &running;
     let lost = rig.uuid(5);
-    rig.node.lose(&card(5)).unwrap();
+    rig.node.lose_cards(&card(5)).unwrap();
     running.sick(GPU, &[&lost]).await;
-    let told = kubelet.lists(GPU).len();
+    let told = kubelet.device_lists(GPU).len();
     for _ in 0..2 {
         let before = agent.probes();
         agent.kill_probes();
@@ -88,9 +88,9 @@ async fn a_lost_card_stays_out_while_its_probe_is_killed_or_replaced() {
     let other = QUICK.replace("period: 500ms", "period: 400ms");
     fs_err::write(rig.path("ostler.yaml"), other).unwrap();
     agent.signal(Signal::HUP);
-    rig.node.restore(&card(5)).unwrap();
+    rig.node.restore_cards(&card(5)).unwrap();
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
-    let lists = kubelet.lists(GPU).len() - told;
+    let lists = kubelet.device_lists(GPU).len() - told;
     assert_eq!(lists, 1, "nothing is told but its return");
 }
 
@@ -98,8 +98,8 @@ async fn a_lost_card_stays_out_while_its_probe_is_killed_or_replaced() {
 fn talkative(rig: &Rig, stderr: Stdio) -> Child {
     let flags = [
         ("--kubelet-dir", rig.kubelet_dir()),
-        ("--host-root", rig.node.root()),
-        ("--nvml-library", rig.node.library()),
+        ("--host-root", rig.node.host_root()),
+        ("--nvml-library", rig.node.driver_library()),
         ("--control-socket", rig.path("control.sock")),
         ("--cdi-dir", rig.cdi_dir()),
     ];
@@ -121,7 +121,7 @@ async fn an_agent_whose_log_cannot_be_written_or_is_not_read_goes_on() {
         let mut agent = talkative(&rig, stderr);
         kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
         rig.listening().await;
-        rig.node.xid(&card(5), 79).unwrap();
+        rig.node.raise_xid(&card(5), 79).unwrap();
         kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
         assert!(agent.try_wait().unwrap().is_none(), "it runs");
         agent.kill().unwrap();

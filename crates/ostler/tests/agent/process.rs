@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use api::Devices;
+use api::DevicePage;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -48,8 +48,8 @@ impl Agent {
             ("--config", rig.path(&format!("{name}.yaml"))),
             ("--kubelet-dir", rig.kubelet_dir()),
             ("--pod-resources-socket", rig.pod_resources()),
-            ("--host-root", rig.node.root()),
-            ("--nvml-library", rig.node.library()),
+            ("--host-root", rig.node.host_root()),
+            ("--nvml-library", rig.node.driver_library()),
             ("--control-socket", control(rig, name)),
         ];
         command.args(["run", "--log", LOG]);
@@ -104,7 +104,7 @@ impl Agent {
     }
 
     /// Devices page of the agent, if it answers.
-    pub(crate) async fn devices(&self) -> Option<Devices> {
+    pub(crate) async fn devices(&self) -> Option<DevicePage> {
         self.page(DEVICES).await
     }
 
@@ -114,7 +114,11 @@ impl Agent {
     }
 
     /// Waits until `wanted` holds for the devices page.
-    pub(crate) async fn shows(&self, what: &str, wanted: impl Fn(&Devices) -> bool) -> Devices {
+    pub(crate) async fn shows(
+        &self,
+        what: &str,
+        wanted: impl Fn(&DevicePage) -> bool,
+    ) -> DevicePage {
         self.wait(DEVICES, what, wanted).await
     }
 
@@ -125,7 +129,7 @@ impl Agent {
 
     /// Page of the control socket, if the agent answers.
     async fn page<T: DeserializeOwned>(&self, page: &str) -> Option<T> {
-        let body = client::get(&self.control, page).await.ok()?;
+        let body = client::read_page(&self.control, page).await.ok()?;
         Some(serde_json::from_slice(&body).unwrap())
     }
 

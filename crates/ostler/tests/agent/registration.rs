@@ -3,18 +3,18 @@
 
 use std::time::Duration;
 
-use sim::kubelet::{Era, Kubelet, Outcome};
+use sim::kubelet::{Era, Kubelet, RegistrationOutcome};
 
 use crate::rig::{DGX, GPU, LONG, QUICK, Rig, Running, breaches};
 
 /// Waits until a registration after the first `before` holds, with every device.
 async fn again(kubelet: &Kubelet, before: usize) {
     let full = |kubelet: &Kubelet| {
-        let devices = kubelet.devices(GPU);
+        let devices = kubelet.resource_devices(GPU);
         let healthy = devices.values().filter(|device| device.healthy).count();
         let registrations = kubelet.registrations();
         let mut news = registrations.iter().skip(before);
-        healthy == 8 && news.any(|r| r.outcome == Outcome::Accepted)
+        healthy == 8 && news.any(|r| r.outcome == RegistrationOutcome::Accepted)
     };
     let wanted = "a new registration with eight healthy devices";
     kubelet.wait_until(wanted, full, LONG).await.unwrap();
@@ -35,7 +35,7 @@ async fn same_and_lawful(running: &Running) {
 async fn a_restarted_kubelet_has_the_full_list_again() {
     let running = Running::start(DGX, QUICK).await;
     let before = running.kubelet.registrations().len();
-    running.kubelet.restart().await.unwrap();
+    running.kubelet.restart_kubelet().await.unwrap();
     again(&running.kubelet, before).await;
     same_and_lawful(&running).await;
 }
@@ -66,7 +66,7 @@ async fn a_cut_stream_is_opened_again() {
 async fn an_endpoint_forgotten_behind_an_open_stream_is_back() {
     let running = Running::start(DGX, QUICK).await;
     let before = running.kubelet.registrations().len();
-    assert!(running.kubelet.forget(GPU));
+    assert!(running.kubelet.forget_resource(GPU));
     again(&running.kubelet, before).await;
     same_and_lawful(&running).await;
 }

@@ -21,8 +21,10 @@ fn reload(running: &Running, config: &str) {
 /// Waits until a sample has this temperature.
 async fn feels(running: &Running, degrees: u32) {
     let id = running.rig.uuid(0);
-    let warm = |seen: &api::Devices| {
-        let telemetry = seen.find(&id).and_then(|entry| entry.telemetry.as_ref());
+    let warm = |seen: &api::DevicePage| {
+        let telemetry = seen
+            .find_listed(&id)
+            .and_then(|entry| entry.telemetry.as_ref());
         telemetry.is_some_and(|t| t.temperature_celsius == Some(degrees))
     };
     running
@@ -33,7 +35,7 @@ async fn feels(running: &Running, degrees: u32) {
 
 fn warm(running: &Running, degrees: u64) {
     let node = &running.rig.node;
-    node.set(&card(0), "temperature", degrees).unwrap();
+    node.set_sensor(&card(0), "temperature", degrees).unwrap();
 }
 
 fn problem(agent: &serde_json::Value) -> Option<&str> {
@@ -59,7 +61,7 @@ async fn a_new_probe_period_is_used_and_the_kubelet_is_not_bothered() {
     }
     assert_ne!(agent.probes(), probes);
     assert_eq!(kubelet.registrations().len(), 1);
-    for list in kubelet.lists(GPU) {
+    for list in kubelet.device_lists(GPU) {
         let healthy = list.devices.iter().filter(|d| d.health == "Healthy");
         assert_eq!(healthy.count(), 8);
     }
@@ -72,14 +74,14 @@ async fn a_new_config_does_not_heal_a_card() {
     let Running { agent, rig, .. } = &running;
     let sick = rig.uuid(2);
     rig.listening().await;
-    rig.node.xid(&card(2), 79).unwrap();
+    rig.node.raise_xid(&card(2), 79).unwrap();
     running.sick(GPU, &[&sick]).await;
     reload(&running, QUICK);
     warm(&running, 66);
     feels(&running, 66).await;
     running.sick(GPU, &[&sick]).await;
     let seen = agent.devices().await.unwrap();
-    let reason = seen.find(&sick).unwrap().verdict.reason();
+    let reason = seen.find_listed(&sick).unwrap().verdict.join_evidence();
     assert!(reason.contains("XID 79"), "{reason}");
 }
 

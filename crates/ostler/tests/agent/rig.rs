@@ -9,8 +9,11 @@ use std::{
 
 use model::CauseKind;
 use sim::{
-    Scratch, Target,
-    kubelet::{AdmissionError, Admitted, Devices, Era, Granted, Kubelet, Pod, Settings},
+    DeviceTarget, ScratchNode,
+    kubelet::{
+        AdmissionError, AdmittedPod, Era, GrantedDevices, Kubelet, KubeletSettings, PluginDevices,
+        Pod,
+    },
 };
 use tokio::time::{Instant, sleep};
 
@@ -33,7 +36,7 @@ pub(crate) const QUICK: &str = "probe: {period: 500ms}\nhealth: {holdDown: 500ms
 
 /// Simulated node in a folder of its own. It outlives the kubelets and agents on it.
 pub(crate) struct Rig {
-    pub(crate) node: Scratch,
+    pub(crate) node: ScratchNode,
 }
 
 /// Node with a running kubelet and a running agent.
@@ -48,19 +51,19 @@ pub(crate) struct Running {
 
 impl Rig {
     pub(crate) fn new(profile: &str) -> Self {
-        let node = Scratch::named(profile).unwrap();
+        let node = ScratchNode::from_name(profile).unwrap();
         node.trace().unwrap();
         Self { node }
     }
 
     /// Starts a kubelet.
     pub(crate) async fn kubelet(&self, era: Era) -> Kubelet {
-        let settings = Settings {
+        let settings = KubeletSettings {
             pod_resources: Some(self.pod_resources()),
             era,
-            ..Settings::new(self.kubelet_dir())
+            ..KubeletSettings::new(self.kubelet_dir())
         };
-        Kubelet::start(settings).await.unwrap()
+        Kubelet::start_kubelet(settings).await.unwrap()
     }
 
     /// Starts an agent with this config.
@@ -76,7 +79,7 @@ impl Rig {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.node.path(name)
+        self.node.file_beside(name)
     }
 
     pub(crate) fn kubelet_dir(&self) -> PathBuf {
@@ -94,7 +97,7 @@ impl Rig {
 
     /// UUID of a card.
     pub(crate) fn uuid(&self, index: usize) -> String {
-        self.node.gpus().unwrap()[index].uuid.clone()
+        self.node.list_gpus().unwrap()[index].uuid.clone()
     }
 
     /// Number of NVML calls so far, without those that a probe makes all the time: the wait for
@@ -105,7 +108,7 @@ impl Rig {
             "nvmlDeviceGetHandleBy",
             "nvmlDeviceGetMigMode",
         ];
-        let calls = self.node.calls().unwrap();
+        let calls = self.node.traced_calls().unwrap();
         let always = |call: &&String| ALWAYS.iter().any(|name| call.starts_with(name));
         calls.iter().filter(|call| !always(call)).count()
     }
@@ -114,7 +117,7 @@ impl Rig {
     pub(crate) async fn nudge(&self) {
         self.listening().await;
         // XID 43 is an error of a program (NVIDIA's XID catalogue: "GPU stopped processing").
-        self.node.xid(&card(0), 43).unwrap();
+        self.node.raise_xid(&card(0), 43).unwrap();
     }
 
     /// Waits until the agent has read a card's counters after an event of the card, and has written
@@ -136,7 +139,7 @@ impl Rig {
     /// Waits until the present probe waits for the events of all cards.
     pub(crate) async fn listening(&self) {
         let waits = || {
-            let calls = self.node.calls().unwrap();
+            let calls = self.node.traced_calls().unwrap();
             let waits = calls.iter().filter(|c| c.starts_with("nvmlEventSetWait"));
             waits.count()
         };
@@ -172,14 +175,18 @@ impl Running {
     pub(crate) async fn complete(&self, limit: Duration) {
         let node = &self.rig.node;
         let whole = node
-            .gpus()
+            .list_gpus()
             .unwrap()
             .iter()
             .filter(|g| !g.mig_enabled)
             .count();
-        let all = whole + node.migs().unwrap().len();
+        let all = whole + node.list_migs().unwrap().len();
         let allocatable = |kubelet: &Kubelet| -> usize {
-            kubelet.node().values().map(|row| row.allocatable).sum()
+            kubelet
+                .node_status()
+                .values()
+                .map(|row| row.allocatable)
+                .sum()
         };
         let wanted = format!("{all} devices at the kubelet");
         let full = |kubelet: &Kubelet| allocatable(kubelet) == all;
@@ -209,7 +216,10 @@ impl Running {
 
     /// Ids of a resource at the kubelet.
     pub(crate) fn ids(&self, resource: &str) -> BTreeSet<String> {
-        self.kubelet.devices(resource).into_keys().collect()
+        self.kubelet
+            .resource_devices(resource)
+            .into_keys()
+            .collect()
     }
 
     /// Admits a pod that asks for `count` devices, and removes it. Returns everything that its
@@ -218,10 +228,10 @@ impl Running {
         &self,
         resource: &str,
         count: usize,
-    ) -> Result<Granted, AdmissionError> {
-        let pod = Pod::new("default", "guest").container("main", [(resource, count)]);
-        let mut admitted: Admitted = self.kubelet.admit(pod).await?;
-        self.kubelet.remove(&admitted.pod);
+    ) -> Result<GrantedDevices, AdmissionError> {
+        let pod = Pod::new("default", "guest").with_container("main", [(resource, count)]);
+        let mut admitted: AdmittedPod = self.kubelet.admit_pod(pod).await?;
+        self.kubelet.remove_pod(&admitted.pod);
         Ok(admitted.containers.remove("main").unwrap())
     }
 
@@ -233,15 +243,15 @@ impl Running {
 
     /// Waits until exactly these devices of a resource are unhealthy at the kubelet.
     pub(crate) async fn sick(&self, resource: &str, ids: &[&str]) {
-        let wanted = |devices: &Devices| !devices.is_empty() && unhealthy(devices) == ids;
-        let found = self.kubelet.wait(resource, wanted, LONG).await;
+        let wanted = |devices: &PluginDevices| !devices.is_empty() && unhealthy(devices) == ids;
+        let found = self.kubelet.wait_devices(resource, wanted, LONG).await;
         found.unwrap_or_else(|error| panic!("unhealthy should be {ids:?}: {error}"));
     }
 
     /// Waits until a report says that a card is lost.
     pub(crate) async fn lost(&self, id: &str) {
-        let lost = |seen: &api::Devices| {
-            let causes = seen.find(id).map(|entry| &entry.verdict.causes);
+        let lost = |seen: &api::DevicePage| {
+            let causes = seen.find_listed(id).map(|entry| &entry.verdict.causes);
             causes.is_some_and(|causes| causes.iter().any(|c| c.kind == CauseKind::Lost))
         };
         self.agent.shows("the lost card", lost).await;
@@ -255,10 +265,10 @@ impl Running {
     /// Changes a card's temperature and waits for it in the samples: earlier reports have arrived
     /// then. The card must answer.
     pub(crate) async fn looks_again(&self, index: usize) {
-        let state = self.rig.node.state().unwrap();
+        let state = self.rig.node.node_state().unwrap();
         let other = 60 + (state.gpus[index].sensors.temperature + 1) % 10;
         let node = &self.rig.node;
-        node.set(&card(index), "temperature", other).unwrap();
+        node.set_sensor(&card(index), "temperature", other).unwrap();
         warm(&self.agent, &self.rig.uuid(index), other).await;
     }
 
@@ -270,8 +280,10 @@ impl Running {
 
 /// Waits until a sample of an agent has this temperature of a card.
 pub(crate) async fn warm(agent: &Agent, id: &str, celsius: u64) {
-    let warm = |seen: &api::Devices| {
-        let telemetry = seen.find(id).and_then(|entry| entry.telemetry.as_ref());
+    let warm = |seen: &api::DevicePage| {
+        let telemetry = seen
+            .find_listed(id)
+            .and_then(|entry| entry.telemetry.as_ref());
         telemetry.is_some_and(|t| t.temperature_celsius.map(u64::from) == Some(celsius))
     };
     agent
@@ -287,13 +299,13 @@ pub(crate) fn breaches(kubelet: &Kubelet) -> Vec<String> {
 
 /// Allocatable of each resource; without resources whose number is 0.
 pub(crate) fn allocatable(kubelet: &Kubelet) -> BTreeMap<String, usize> {
-    let rows = kubelet.node().into_iter();
+    let rows = kubelet.node_status().into_iter();
     let counts = rows.map(|(name, row)| (name, row.allocatable));
     counts.filter(|(_, count)| *count > 0).collect()
 }
 
 /// Ids of the unhealthy devices.
-pub(crate) fn unhealthy(devices: &Devices) -> Vec<&str> {
+pub(crate) fn unhealthy(devices: &PluginDevices) -> Vec<&str> {
     let sick = devices.iter().filter(|(_, device)| !device.healthy);
     sick.map(|(id, _)| id.as_str()).collect()
 }
@@ -307,8 +319,8 @@ pub(crate) fn took(what: &str, since: Instant) {
 }
 
 /// Target of the card with an index.
-pub(crate) fn card(index: usize) -> Target {
-    Target::Index(index)
+pub(crate) fn card(index: usize) -> DeviceTarget {
+    DeviceTarget::Index(index)
 }
 
 /// Names of the agent's sockets in a folder.
@@ -334,8 +346,8 @@ pub(crate) async fn shown(rig: &Rig, control: &Path, args: &[&str]) -> Output {
     let mut command = tokio::process::Command::from(ostler());
     command.args(args);
     command.arg("--control-socket").arg(control);
-    command.arg("--host-root").arg(rig.node.root());
-    command.arg("--nvml-library").arg(rig.node.library());
+    command.arg("--host-root").arg(rig.node.host_root());
+    command.arg("--nvml-library").arg(rig.node.driver_library());
     let output = command.output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     output

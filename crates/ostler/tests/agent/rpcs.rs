@@ -28,7 +28,7 @@ async fn a_thousand_pods_avoid(running: &Running, lost: &str) {
 async fn a_lost_card_is_never_handed_out_and_no_pod_is_refused() {
     let running = Running::start(DGX, QUICK).await;
     let lost = running.rig.uuid(3);
-    running.rig.node.lose(&card(3)).unwrap();
+    running.rig.node.lose_cards(&card(3)).unwrap();
     running.sick(GPU, &[&lost]).await;
     a_thousand_pods_avoid(&running, &lost).await;
 }
@@ -37,10 +37,10 @@ async fn a_lost_card_is_never_handed_out_and_no_pod_is_refused() {
 async fn no_pod_is_refused_when_the_driver_could_not_be_started_any_more() {
     let running = Running::start(DGX, QUICK).await;
     let lost = running.rig.uuid(3);
-    running.rig.node.lose(&card(3)).unwrap();
+    running.rig.node.lose_cards(&card(3)).unwrap();
     running.sick(GPU, &[&lost]).await;
     let fails = Effect::Fail { code: UNKNOWN };
-    running.rig.node.fault("nvmlInit", None, fails).unwrap();
+    running.rig.node.set_fault("nvmlInit", None, fails).unwrap();
     a_thousand_pods_avoid(&running, &lost).await;
 }
 
@@ -84,8 +84,8 @@ async fn a_pod_gets_its_cards_by_variable_and_by_device_node() {
     let kubelet: Kubelet = rig.kubelet(Era::V1_37).await;
     let _agent = rig.agent(QUICK);
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
-    let pod = sim::kubelet::Pod::new("default", "guest").container("main", [(GPU, 2)]);
-    let admitted = kubelet.admit(pod).await.unwrap();
+    let pod = sim::kubelet::Pod::new("default", "guest").with_container("main", [(GPU, 2)]);
+    let admitted = kubelet.admit_pod(pod).await.unwrap();
     let granted = &admitted.containers["main"];
     let variable = &granted.response.envs["NVIDIA_VISIBLE_DEVICES"];
     let mut named: Vec<&str> = variable.split(',').collect();
@@ -98,7 +98,7 @@ async fn a_pod_gets_its_cards_by_variable_and_by_device_node() {
         .iter()
         .map(|device| device.container_path.as_str())
         .collect();
-    for gpu in rig.node.gpus().unwrap() {
+    for gpu in rig.node.list_gpus().unwrap() {
         let path = format!("/dev/nvidia{}", gpu.minor);
         let is_there = paths.contains(&path.as_str());
         assert_eq!(is_there, ids.contains(&gpu.uuid.as_str()), "{paths:?}");

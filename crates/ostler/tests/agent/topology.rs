@@ -19,7 +19,7 @@ async fn topology(rig: &Rig, control: &Path, form: &str) -> Output {
 
 /// Waits until the agent knows the links between the cards.
 async fn linked(running: &Running) {
-    let known = |seen: &api::Devices| {
+    let known = |seen: &api::DevicePage| {
         let mut cards = seen.devices.iter();
         cards.all(|entry| entry.device.links.len() == 7)
     };

@@ -7,8 +7,8 @@ use std::{
 
 use rstest::rstest;
 use sim::{
-    Effect, Node, Target,
-    state::{Gpu, State},
+    DeviceTarget, Effect, Node,
+    state::{Gpu, NodeState},
 };
 
 use crate::text;
@@ -33,12 +33,12 @@ impl Rig {
         let dir = self.path(name);
         let made = ostler(&["sim", "create", dir.to_str().unwrap(), "--profile", profile]);
         assert!(made.status.success(), "{}", text(&made.stderr));
-        Node::open(&dir).unwrap()
+        Node::open_node(&dir).unwrap()
     }
 
     /// Captures a node into a file. Returns the file and the text on standard error.
     fn capture(&self, node: &Node, more: &[&str]) -> (PathBuf, String) {
-        let name = node.dir().file_name().unwrap().to_str().unwrap();
+        let name = node.node_dir().file_name().unwrap().to_str().unwrap();
         let file = self.path(&format!("{name}.yaml"));
         let mut args = vec!["sim", "capture", "--output", file.to_str().unwrap()];
         args.extend(more);
@@ -54,7 +54,7 @@ fn ostler(args: &[&str]) -> Output {
 
 /// Runs a command that reads a node.
 fn on(node: &Node, args: &[&str]) -> Output {
-    let (root, library) = (node.root(), node.library());
+    let (root, library) = (node.host_root(), node.driver_library());
     let mut args = args.to_vec();
     args.extend(["--host-root", root.to_str().unwrap()]);
     args.extend(["--nvml-library", library.to_str().unwrap()]);
@@ -67,14 +67,14 @@ fn read(file: &Path) -> String {
 
 /// Output of `ostler devices` for a node, with numbers in place of the UUIDs.
 fn devices(node: &Node) -> String {
-    let socket = node.dir().join("none.sock");
+    let socket = node.node_dir().join("none.sock");
     let output = on(
         node,
         &["devices", "--control-socket", socket.to_str().unwrap()],
     );
     let mut shown = text(&output.stdout);
-    let gpus = node.gpus().unwrap().into_iter().map(|gpu| gpu.uuid);
-    let migs = node.migs().unwrap().into_iter().map(|mig| mig.uuid);
+    let gpus = node.list_gpus().unwrap().into_iter().map(|gpu| gpu.uuid);
+    let migs = node.list_migs().unwrap().into_iter().map(|mig| mig.uuid);
     for (number, uuid) in gpus.chain(migs).enumerate() {
         shown = shown.replace(&uuid, &format!("{number:040}"));
     }
@@ -82,7 +82,7 @@ fn devices(node: &Node) -> String {
 }
 
 /// Describes everything of a card except its UUIDs.
-fn facts(state: &State, gpu: &Gpu) -> String {
+fn facts(state: &NodeState, gpu: &Gpu) -> String {
     let model = &state.models[&gpu.model];
     let mut links: Vec<_> = gpu
         .links
@@ -139,8 +139,8 @@ fn a_node_made_from_a_capture_is_the_same_again(#[case] profile: &str) {
     let (again, _) = rig.capture(&second, &[]);
     assert_eq!(read(&captured), read(&again));
 
-    let (one, two) = (first.state().unwrap(), second.state().unwrap());
-    let all = |state: &State| {
+    let (one, two) = (first.node_state().unwrap(), second.node_state().unwrap());
+    let all = |state: &NodeState| {
         state
             .gpus
             .iter()
@@ -153,7 +153,7 @@ fn a_node_made_from_a_capture_is_the_same_again(#[case] profile: &str) {
     assert_eq!(one.machine.platform, two.machine.platform);
     assert_eq!(one.machine.vgpu, two.machine.vgpu);
     assert_eq!(one.others, two.others);
-    let clique = |state: &State| state.machine.fabric.as_ref().map(|fabric| fabric.clique);
+    let clique = |state: &NodeState| state.machine.fabric.as_ref().map(|fabric| fabric.clique);
     assert_eq!(clique(&one), clique(&two));
     let shown = devices(&first);
     assert!(!shown.is_empty());
@@ -172,15 +172,18 @@ fn a_captured_profile_reads_well() {
 fn ids_are_made_up_unless_they_are_to_be_kept() {
     let rig = Rig::new();
     let node = rig.create("node", "a100-mig");
-    let state = node.state().unwrap();
+    let state = node.node_state().unwrap();
     let (file, _) = rig.capture(&node, &[]);
     let shared = read(&file);
     for gpu in &state.gpus {
         assert!(!shared.contains(&gpu.uuid) && !shared.contains(&gpu.serial));
     }
     let (file, _) = rig.capture(&node, &["--keep-ids"]);
-    let kept = rig.create("kept", file.to_str().unwrap()).state().unwrap();
-    let ids = |state: &State| {
+    let kept = rig
+        .create("kept", file.to_str().unwrap())
+        .node_state()
+        .unwrap();
+    let ids = |state: &NodeState| {
         let cards = state.gpus.iter();
         let cards = cards.map(|gpu| (gpu.uuid.clone(), gpu.serial.clone(), gpu.migs.clone()));
         cards.collect::<Vec<_>>()
@@ -192,7 +195,7 @@ fn ids_are_made_up_unless_they_are_to_be_kept() {
 fn the_fabric_of_another_is_not_told() {
     let rig = Rig::new();
     let node = rig.create("node", "gb200-nvl");
-    let cluster = node.state().unwrap().machine.fabric.unwrap().cluster;
+    let cluster = node.node_state().unwrap().machine.fabric.unwrap().cluster;
     let (file, _) = rig.capture(&node, &[]);
     assert!(!read(&file).contains(&cluster) && read(&file).contains("clique: 32766"));
     let (file, _) = rig.capture(&node, &["--keep-ids"]);
@@ -203,12 +206,12 @@ fn the_fabric_of_another_is_not_told() {
 fn a_card_that_does_not_answer_is_left_out_and_named() {
     let rig = Rig::new();
     let node = rig.create("node", "hgx-h100");
-    node.lose(&Target::Index(3)).unwrap();
+    node.lose_cards(&DeviceTarget::Index(3)).unwrap();
     let (file, said) = rig.capture(&node, &[]);
     assert!(said.contains("card 3 is left out"), "{said}");
     assert!(said.contains("GPU_IS_LOST"), "{said}");
     let made = rig.create("made", file.to_str().unwrap());
-    assert_eq!(made.gpus().unwrap().len(), 7);
+    assert_eq!(made.list_gpus().unwrap().len(), 7);
 }
 
 #[test]
@@ -217,14 +220,14 @@ fn a_figure_that_cannot_be_read_is_named_and_the_card_stays() {
     let node = rig.create("node", "t4");
     let effect = Effect::Fail { code: 999 };
     let call = "nvmlDeviceGetTemperatureThreshold";
-    node.fault(call, None, effect).unwrap();
+    node.set_fault(call, None, effect).unwrap();
     let (file, said) = rig.capture(&node, &[]);
     assert!(
         said.contains("the Shutdown temperature of Tesla T4 is left out"),
         "{said}"
     );
     let made = rig.create("made", file.to_str().unwrap());
-    assert_eq!(made.gpus().unwrap().len(), 1);
+    assert_eq!(made.list_gpus().unwrap().len(), 1);
 }
 
 #[test]
@@ -283,6 +286,6 @@ fn the_examples_of_the_page_make_nodes() {
         let file = rig.path(&format!("{number}.yaml"));
         fs_err::write(&file, example).unwrap();
         let node = rig.create(&number.to_string(), file.to_str().unwrap());
-        assert!(!node.gpus().unwrap().is_empty());
+        assert!(!node.list_gpus().unwrap().is_empty());
     }
 }

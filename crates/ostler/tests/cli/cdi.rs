@@ -6,41 +6,41 @@ use std::{
     process::{Command, Output},
 };
 
-use cdi::{Severity, Spec, check};
+use cdi::{CdiSpec, SpecSeverity, check_spec};
 use rstest::rstest;
-use rules::DeviceNode;
+use rules::ContainerNode;
 use serde_json::{Value, json};
-use sim::Scratch;
+use sim::ScratchNode;
 
 use crate::{ostler, text};
 
 /// Node, and a folder for specs beside it.
 struct Rig {
-    node: Scratch,
+    node: ScratchNode,
 }
 
 impl Rig {
     fn new(profile: &str) -> Self {
-        let node = Scratch::named(profile).unwrap();
+        let node = ScratchNode::from_name(profile).unwrap();
         Self { node }
     }
 
     fn dir(&self) -> PathBuf {
-        self.node.path("cdi")
+        self.node.file_beside("cdi")
     }
 
     /// Runs `ostler cdi` on the node.
     fn cdi(&self, args: &[&str]) -> Output {
         let mut command = cdi(args);
-        command.env("OSTLER_HOST_ROOT", self.node.root());
+        command.env("OSTLER_HOST_ROOT", self.node.host_root());
         if args[0] == "generate" {
-            command.env("OSTLER_NVML_LIBRARY", self.node.library());
+            command.env("OSTLER_NVML_LIBRARY", self.node.driver_library());
         }
         command.output().unwrap()
     }
 
     /// Makes specs with these flags.
-    fn specs(&self, flags: &[&str]) -> Vec<Spec> {
+    fn specs(&self, flags: &[&str]) -> Vec<CdiSpec> {
         let dir = self.dir();
         let args = [&["generate", "-o", dir.to_str().unwrap()], flags].concat();
         let output = self.cdi(&args);
@@ -54,9 +54,9 @@ fn cdi(args: &[&str]) -> Command {
     ostler(&[&["cdi"], args].concat())
 }
 
-fn read(file: &Path) -> Spec {
+fn read(file: &Path) -> CdiSpec {
     let value: Value = serde_json::from_str(&fs_err::read_to_string(file).unwrap()).unwrap();
-    assert_eq!(check(&value), [], "{}", file.display());
+    assert_eq!(check_spec(&value), [], "{}", file.display());
     serde_json::from_value(value).unwrap()
 }
 
@@ -65,19 +65,19 @@ fn the_specs_of_every_profile_are_good_and_name_every_device() {
     for profile in sim::profile::names() {
         let rig = Rig::new(profile);
         let specs = rig.specs(&[]);
-        let gpus = specs.iter().find(|spec| spec.class() == "gpu");
+        let gpus = specs.iter().find(|spec| spec.kind_class() == "gpu");
         let gpus = gpus.unwrap_or_else(|| panic!("{profile} has no spec for gpus"));
-        let wsl = gpus.device("all").is_some() && gpus.devices.len() == 1;
-        for card in rig.node.gpus().unwrap().iter().filter(|_| !wsl) {
+        let wsl = gpus.find_device("all").is_some() && gpus.devices.len() == 1;
+        for card in rig.node.list_gpus().unwrap().iter().filter(|_| !wsl) {
             assert!(
-                gpus.device(&card.uuid).is_some(),
+                gpus.find_device(&card.uuid).is_some(),
                 "{profile}: {}",
                 card.uuid
             );
         }
-        for part in rig.node.migs().unwrap().iter().filter(|_| !wsl) {
+        for part in rig.node.list_migs().unwrap().iter().filter(|_| !wsl) {
             assert!(
-                gpus.device(&part.uuid).is_some(),
+                gpus.find_device(&part.uuid).is_some(),
                 "{profile}: {}",
                 part.uuid
             );
@@ -99,7 +99,10 @@ fn the_specs_of_every_profile_are_good_and_name_every_device() {
 fn a_spec_of_a_simulated_node_is_this() {
     let rig = Rig::new("t4");
     let specs = rig.specs(&[]);
-    let spec = specs.iter().find(|spec| spec.class() == "gpu").unwrap();
+    let spec = specs
+        .iter()
+        .find(|spec| spec.kind_class() == "gpu")
+        .unwrap();
     insta::assert_snapshot!(spec.to_text());
 }
 
@@ -136,13 +139,18 @@ fn hooks(edits: &Value) -> BTreeSet<String> {
 fn what_nvidias_spec_has_ours_has(#[case] profile: &str, #[case] case: &str) {
     let theirs = upstream(profile, case);
     let specs = Rig::new(profile).specs(&[]);
-    let spec = specs.iter().find(|spec| spec.class() == "gpu").unwrap();
+    let spec = specs
+        .iter()
+        .find(|spec| spec.kind_class() == "gpu")
+        .unwrap();
     let ours = serde_json::to_value(spec).unwrap();
     let devices = theirs["devices"].as_array().unwrap();
     assert!(!devices.is_empty());
     for device in devices {
         let name = device["name"].as_str().unwrap();
-        let own = spec.device(name).unwrap_or_else(|| panic!("no {name}"));
+        let own = spec
+            .find_device(name)
+            .unwrap_or_else(|| panic!("no {name}"));
         let own = serde_json::to_value(&own.container_edits).unwrap();
         let edits = &device["containerEdits"];
         let nodes = |edits| by(edits, "deviceNodes", "path");
@@ -180,7 +188,10 @@ fn roots_and_the_program_for_hooks_are_the_hosts() {
         "/opt/nvidia-ctk",
     ];
     let specs = rig.specs(&flags);
-    let spec = specs.iter().find(|spec| spec.class() == "gpu").unwrap();
+    let spec = specs
+        .iter()
+        .find(|spec| spec.kind_class() == "gpu")
+        .unwrap();
     let edits = spec.devices.iter().map(|device| &device.container_edits);
     for edits in edits.chain([&spec.container_edits]) {
         for node in &edits.device_nodes {
@@ -210,7 +221,7 @@ fn a_management_spec_is_printed(#[case] format: &str) {
     let rig = Rig::new("dgx-a100");
     let output = rig.cdi(&["generate", "--management", "--format", format]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let file = rig.node.path(&format!("spec.{format}"));
+    let file = rig.node.file_beside(&format!("spec.{format}"));
     fs_err::write(&file, &output.stdout).unwrap();
     let output = rig.cdi(&["list", file.to_str().unwrap(), "-o", "json"]);
     let rows: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
@@ -222,10 +233,10 @@ fn a_management_spec_is_printed(#[case] format: &str) {
 #[test]
 fn a_config_says_what_is_in_the_specs() {
     let rig = Rig::new("dgx-a100");
-    let config = rig.node.path("ostler.yaml");
+    let config = rig.node.file_beside("ostler.yaml");
     fs_err::write(&config, "handover: {lists: [cdi-cri], ids: index}\n").unwrap();
     let specs = rig.specs(&["--config", config.to_str().unwrap()]);
-    let names: Vec<String> = specs.iter().flat_map(Spec::names).collect();
+    let names: Vec<String> = specs.iter().flat_map(CdiSpec::qualified_names).collect();
     assert_eq!(names.len(), 9, "{names:?}");
     assert!(names[0].ends_with("gpu=0"), "{names:?}");
 }
@@ -246,20 +257,20 @@ fn without_a_device_there_is_no_spec_and_a_reason() {
 }
 
 /// Makes the spec for cards with a config.
-fn configured(rig: &Rig, said: &Value) -> Spec {
-    let config = rig.node.path("ostler.yaml");
+fn configured(rig: &Rig, said: &Value) -> CdiSpec {
+    let config = rig.node.file_beside("ostler.yaml");
     fs_err::write(&config, said.to_string()).unwrap();
     let specs = rig.specs(&["--config", config.to_str().unwrap()]);
     let mut specs = specs.into_iter();
-    specs.find(|spec| spec.class() == "gpu").unwrap()
+    specs.find(|spec| spec.kind_class() == "gpu").unwrap()
 }
 
 /// Device nodes of a spec: path in the container and path on the host.
-fn places(spec: &Spec) -> BTreeSet<(String, String)> {
+fn places(spec: &CdiSpec) -> BTreeSet<(String, String)> {
     let edits = spec.devices.iter().map(|device| &device.container_edits);
     let edits = edits.chain([&spec.container_edits]);
     let nodes = edits.flat_map(|edits| &edits.device_nodes);
-    let place = |node: &DeviceNode| {
+    let place = |node: &ContainerNode| {
         let host = node.host_path.clone().unwrap_or_else(|| node.path.clone());
         (node.path.clone(), host)
     };
@@ -269,7 +280,7 @@ fn places(spec: &Spec) -> BTreeSet<(String, String)> {
 #[test]
 fn a_node_is_where_it_was_found() {
     let rig = Rig::new("t4");
-    let driver = rig.node.path("driver");
+    let driver = rig.node.file_beside("driver");
     fs_err::create_dir_all(driver.join("dev")).unwrap();
     let said = json!({
         "backends": {"nvidia": {"devPath": driver}},
@@ -283,7 +294,7 @@ fn a_node_is_where_it_was_found() {
     );
 
     for name in ["nvidia0", "nvidiactl"] {
-        let node = rig.node.root().join("dev").join(name);
+        let node = rig.node.host_root().join("dev").join(name);
         fs_err::rename(node, driver.join("dev").join(name)).unwrap();
     }
     let there = places(&configured(&rig, &said));
@@ -301,9 +312,9 @@ fn a_node_is_where_it_was_found() {
 fn links_that_the_host_lost_are_in_the_spec_by_the_names_in_the_libraries() {
     let rig = Rig::new("t4");
     let said = json!({"handover": {"lists": ["cdi-cri"]}});
-    let links = |spec: &Spec| hooks(&serde_json::to_value(&spec.container_edits).unwrap());
+    let links = |spec: &CdiSpec| hooks(&serde_json::to_value(&spec.container_edits).unwrap());
     let before = links(&configured(&rig, &said));
-    let folder = rig.node.root().join("usr/lib/x86_64-linux-gnu");
+    let folder = rig.node.host_root().join("usr/lib/x86_64-linux-gnu");
     let mut lost = 0;
     for entry in fs_err::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
@@ -335,7 +346,7 @@ fn cards_are_marked_where_the_flag_asks_for_it(#[case] profile: &str, #[case] co
         "backends": {"nvidia": {"cdi": {"featureFlags": ["enable-coherent-annotations"]}}},
     });
     let spec = configured(&Rig::new(profile), &said);
-    assert_eq!(spec.version(), "0.6.0");
+    assert_eq!(spec.minimum_version(), "0.6.0");
     for device in spec.devices.iter().filter(|device| device.name != "all") {
         let note = device.annotations.get("gpu.nvidia.com/coherent");
         assert_eq!(note.map(String::as_str), Some(coherent), "{}", device.name);
@@ -388,7 +399,7 @@ fn validate_shows_everything_that_is_wrong_and_ends_with_1() {
     let output = here(&["validate", ".", "-o", "json"]);
     let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
     assert_eq!(report["files"], 4);
-    let severe = serde_json::to_value(Severity::Error).unwrap();
+    let severe = serde_json::to_value(SpecSeverity::Error).unwrap();
     let rows = report["problems"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["severity"] == severe), "{rows:?}");
 }
@@ -411,11 +422,11 @@ fn a_name_in_two_folders_is_a_warning() {
 #[test]
 fn the_config_says_where_the_host_is() {
     let rig = Rig::new("t4");
-    let config = rig.node.path("ostler.yaml");
+    let config = rig.node.file_beside("ostler.yaml");
     let said = json!({
-        "hostRoot": rig.node.root(),
+        "hostRoot": rig.node.host_root(),
         "backends": {"nvidia": {
-            "nvmlLibrary": rig.node.library(),
+            "nvmlLibrary": rig.node.driver_library(),
             "cdi": {"hookPath": "/opt/nowhere/nvidia-ctk"},
         }},
         "handover": {"lists": ["cdi-cri"]},
@@ -445,7 +456,7 @@ fn a_spec_of_a_board_is_this(#[case] profile: &str) {
 fn a_board_that_does_not_tell_what_containers_need_is_told() {
     let rig = Rig::new("tegra");
     let folder = "etc/nvidia-container-runtime/host-files-for-container.d";
-    fs_err::remove_dir_all(rig.node.root().join(folder)).unwrap();
+    fs_err::remove_dir_all(rig.node.host_root().join(folder)).unwrap();
     let output = rig.cdi(&["generate"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);

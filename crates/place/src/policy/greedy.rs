@@ -2,10 +2,10 @@
 
 use config::Distinct;
 
-use super::Ask;
+use super::PolicyInput;
 
 /// Use of one card at one step of the choice.
-pub(super) struct Moment<'a> {
+pub(super) struct CardUse<'a> {
     /// Number of units in use, including those that this call chose.
     allocated: usize,
     /// Number of units that this call chose.
@@ -19,41 +19,44 @@ pub(super) struct Moment<'a> {
 }
 
 /// Sort key of a card. The lowest wins; of equal cards the first is taken.
-type Key = [usize; 3];
+type CardKey = [usize; 3];
 
 /// Prefers the fullest card, and of equally full cards one that this call did not choose yet. If an
 /// unused card must be opened, prefers the smallest that holds all missing units, else the largest.
-pub(super) fn packed(card: &Moment<'_>) -> Key {
+pub(super) fn packed(card: &CardUse<'_>) -> CardKey {
     // Ranks by the number in use, not by the share in use, as NVIDIA's plugin does
     // (`internal/rm/allocate.go`).
-    [usize::MAX - card.allocated, card.picked, fit(card)]
+    [usize::MAX - card.allocated, card.picked, key_of_fit(card)]
 }
 
 /// Prefers the emptiest card, and of equally empty cards one that this call did not choose yet.
-pub(super) fn spread(card: &Moment<'_>) -> Key {
+pub(super) fn spread(card: &CardUse<'_>) -> CardKey {
     [card.allocated, card.picked, 0]
 }
 
 /// Takes the first card with a free unit.
-pub(super) fn first_fit(_: &Moment<'_>) -> Key {
+pub(super) fn first_fit(_: &CardUse<'_>) -> CardKey {
     [0; 3]
 }
 
 /// Prefers the card with the fewest free units that holds all missing ones, else the card with the
 /// most free units. A card that this call began to use is used up first.
-pub(super) fn best_fit(card: &Moment<'_>) -> Key {
-    [usize::from(card.picked == 0), fit(card), 0]
+pub(super) fn best_fit(card: &CardUse<'_>) -> CardKey {
+    [usize::from(card.picked == 0), key_of_fit(card), 0]
 }
 
 /// Prefers the least recently granted card. Cards that this call chose come last.
-pub(super) fn round_robin(card: &Moment<'_>) -> Key {
+pub(super) fn round_robin(card: &CardUse<'_>) -> CardKey {
     let last = usize::try_from((card.last)()).unwrap_or(usize::MAX);
     [card.picked, last, 0]
 }
 
 /// Takes units one by one. If different cards are wanted, cards with the fewest units of this
 /// container come first, whatever the policy says.
-pub(super) fn choose(ask: &Ask<'_, '_>, key: fn(&Moment<'_>) -> Key) -> Vec<usize> {
+pub(super) fn choose_greedy(
+    ask: &PolicyInput<'_, '_>,
+    key: fn(&CardUse<'_>) -> CardKey,
+) -> Vec<usize> {
     let cards = &ask.cards.0;
     let apart = ask.distinct != Distinct::Off;
     let mut counts = vec![0; cards.len()];
@@ -61,8 +64,8 @@ pub(super) fn choose(ask: &Ask<'_, '_>, key: fn(&Moment<'_>) -> Key) -> Vec<usiz
         let open = (0..cards.len()).filter(|at| cards[*at].free.len() > counts[*at]);
         let next = open.min_by_key(|at| {
             let (card, picked) = (&cards[*at], counts[*at]);
-            let moment = Moment {
-                allocated: card.allocated() + picked,
+            let moment = CardUse {
+                allocated: card.allocated_units() + picked,
                 picked,
                 free: card.free.len() - picked,
                 missing: if apart { 1 } else { ask.count - taken },
@@ -82,7 +85,7 @@ pub(super) fn choose(ask: &Ask<'_, '_>, key: fn(&Moment<'_>) -> Key) -> Vec<usiz
 }
 
 /// Returns a lower key for a card that holds all missing units with fewer to spare.
-fn fit(card: &Moment<'_>) -> usize {
+fn key_of_fit(card: &CardUse<'_>) -> usize {
     match card.free >= card.missing {
         true => card.free,
         false => usize::MAX - card.free,

@@ -6,40 +6,40 @@
 use config::Weights;
 use model::Telemetry;
 
-use super::{Ask, Different};
-use crate::{EXACT, Matrix, Way, cards::Card};
+use super::{DistinctCards, PolicyInput};
+use crate::{CardConnection, EXACT, Matrix, cards::RequestCard};
 
 /// Highest value of a part, before its weight.
 const FULL: u64 = 1000;
 
 /// Score of each card and of each pair of cards, by position.
-struct Worth {
+struct WeightedScores {
     cards: Vec<u64>,
     pairs: Vec<Vec<u64>>,
 }
 
 /// Chooses the set with the highest score. The answer is exact for at most 16 different cards;
 /// otherwise the set is built one unit at a time.
-pub(super) fn choose(weights: &Weights, ask: &Ask<'_, '_>) -> Vec<usize> {
-    let worth = Worth::new(weights, ask);
+pub(super) fn choose_weighted(weights: &Weights, ask: &PolicyInput<'_, '_>) -> Vec<usize> {
+    let worth = WeightedScores::new(weights, ask);
     match ask.different() {
         Some(different) if different.all.len() <= EXACT => {
             let chosen = worth.highest(&different, ask.count);
             ask.one_of_each(chosen)
         }
-        _ => worth.grow(ask),
+        _ => worth.add_units(ask),
     }
 }
 
-// === impl Worth ===
+// === impl WeightedScores ===
 
-impl Worth {
-    fn new(weights: &Weights, ask: &Ask<'_, '_>) -> Self {
+impl WeightedScores {
+    fn new(weights: &Weights, ask: &PolicyInput<'_, '_>) -> Self {
         let cards = &ask.cards.0;
-        let hottest = cards.iter().filter_map(|card| power(card, ask)).max();
-        let pairs = ask.scores().map_or_else(Vec::new, |links| {
+        let hottest = cards.iter().filter_map(|card| card_power(card, ask)).max();
+        let pairs = ask.score_all_cards().map_or_else(Vec::new, |links| {
             let all = || 0..cards.len();
-            let best = all().flat_map(|at| links.row(at)).max().copied();
+            let best = all().flat_map(|at| links.row_scores(at)).max().copied();
             let of = |a: usize| all().map(move |b| (a, b));
             let row = |a: usize| of(a).map(|pair| two(weights, ask, (&links, best), pair));
             all().map(|a| row(a).collect()).collect()
@@ -47,21 +47,21 @@ impl Worth {
         Self {
             cards: cards
                 .iter()
-                .map(|card| one(weights, ask, card, hottest))
+                .map(|card| score_card(weights, ask, card, hottest))
                 .collect(),
             pairs,
         }
     }
 
     /// Returns the score of a pair; 0 beyond [`crate::search::MOST`] cards.
-    fn pair(&self, a: usize, b: usize) -> u64 {
+    fn pair_score(&self, a: usize, b: usize) -> u64 {
         self.pairs.get(a).map_or(0, |row| row[b])
     }
 
     /// Returns what a card adds to a set that will have `size` cards. Each card counts as much as
     /// all its pairs together, so that the order of sets is the order of their means.
-    fn gain(&self, at: usize, others: &[usize], size: usize) -> u64 {
-        let pairs: u64 = others.iter().map(|other| self.pair(at, *other)).sum();
+    fn card_gain(&self, at: usize, others: &[usize], size: usize) -> u64 {
+        let pairs: u64 = others.iter().map(|other| self.pair_score(at, *other)).sum();
         // Sums saturate: no weight may cause a panic, which would reject a pod.
         let weight = u64::try_from(size.saturating_sub(1).max(1)).unwrap_or(u64::MAX);
         pairs
@@ -70,7 +70,7 @@ impl Worth {
     }
 
     /// Returns the set with the highest score; of equal sets the first. Tries every set.
-    fn highest(&self, Different { all, required }: &Different, count: usize) -> Vec<usize> {
+    fn highest(&self, DistinctCards { all, required }: &DistinctCards, count: usize) -> Vec<usize> {
         let mut set: Vec<usize> = required.iter().map(|nth| all[*nth]).collect();
         let open: Vec<usize> = all.iter().copied().filter(|at| !set.contains(at)).collect();
         let must = set.len();
@@ -94,7 +94,7 @@ impl Worth {
         }
         let missing = size - set.len();
         for at in 0..(open.len() + 1).saturating_sub(missing) {
-            let value = value.saturating_add(self.gain(open[at], set, size));
+            let value = value.saturating_add(self.card_gain(open[at], set, size));
             set.push(open[at]);
             self.extend(&open[at + 1..], set, (size, value), best);
             set.pop();
@@ -103,7 +103,7 @@ impl Worth {
 
     /// Adds the unit with the highest gain until there are enough. Two units of one card count as
     /// the best possible pair.
-    fn grow(&self, ask: &Ask<'_, '_>) -> Vec<usize> {
+    fn add_units(&self, ask: &PolicyInput<'_, '_>) -> Vec<usize> {
         let cards = &ask.cards.0;
         let apart = ask.distinct != config::Distinct::Off;
         let mut counts = vec![0; cards.len()];
@@ -111,7 +111,7 @@ impl Worth {
         let mut chosen: Vec<usize> = (0..cards.len()).flat_map(on).collect();
         let size = chosen.len() + ask.count;
         let mut gains: Vec<u64> = (0..cards.len())
-            .map(|at| self.gain(at, &chosen, size))
+            .map(|at| self.card_gain(at, &chosen, size))
             .collect();
         for _ in 0..ask.count {
             let open = (0..cards.len()).filter(|at| cards[*at].free.len() > counts[*at]);
@@ -127,7 +127,7 @@ impl Worth {
             counts[next] += 1;
             chosen.push(next);
             for (at, gain) in gains.iter_mut().enumerate() {
-                *gain = gain.saturating_add(self.pair(at, next).saturating_mul(2));
+                *gain = gain.saturating_add(self.pair_score(at, next).saturating_mul(2));
             }
         }
         counts
@@ -137,7 +137,7 @@ impl Worth {
 /// Returns the score of a pair, relative to the best link between any two of the cards.
 fn two(
     weights: &Weights,
-    ask: &Ask<'_, '_>,
+    ask: &PolicyInput<'_, '_>,
     (links, best): (&Matrix, Option<u32>),
     (a, b): (usize, usize),
 ) -> u64 {
@@ -146,8 +146,8 @@ fn two(
         (true, ..) => (FULL, FULL),
         (_, Some(one), Some(other)) => {
             let best = u64::from(best.unwrap_or_default().max(1));
-            let same = Way::between(&one.device, &other.device).same_numa == Some(true);
-            let link = u64::from(links.get(a, b)) * FULL / best;
+            let same = CardConnection::between(&one.device, &other.device).same_numa == Some(true);
+            let link = u64::from(links.score_of_pair(a, b)) * FULL / best;
             (link, if same { FULL } else { 0 })
         }
         _ => (0, 0),
@@ -156,26 +156,31 @@ fn two(
 }
 
 /// Returns the score of a card by itself, relative to the highest power draw of any of the cards.
-fn one(weights: &Weights, ask: &Ask<'_, '_>, card: &Card<'_>, hottest: Option<u32>) -> u64 {
+fn score_card(
+    weights: &Weights,
+    ask: &PolicyInput<'_, '_>,
+    card: &RequestCard<'_>,
+    hottest: Option<u32>,
+) -> u64 {
     let part = |part: usize, whole: usize| {
         let of = |count| u64::try_from(count).unwrap_or(u64::MAX);
         of(part).saturating_mul(FULL) / of(whole).max(1)
     };
     let load = part(card.free.len().min(card.total), card.total);
-    let cool = sample(card, ask).and_then(|sample| sample.temperature_celsius);
+    let cool = card_sample(card, ask).and_then(|sample| sample.temperature_celsius);
     // 0 °C gives 1000 and 100 °C gives 0.
     let cool = cool.map_or(0, |celsius| FULL - u64::from(celsius.min(100)) * 10);
     let most = u64::from(hottest.unwrap_or_default().max(1));
-    let frugal = power(card, ask).map_or(0, |power| FULL - u64::from(power) * FULL / most);
+    let frugal = card_power(card, ask).map_or(0, |power| FULL - u64::from(power) * FULL / most);
     u64::from(weights.load) * load
         + u64::from(weights.temperature) * cool
         + u64::from(weights.power) * frugal
 }
 
-fn power(card: &Card<'_>, ask: &Ask<'_, '_>) -> Option<u32> {
-    sample(card, ask)?.power_milliwatts
+fn card_power(card: &RequestCard<'_>, ask: &PolicyInput<'_, '_>) -> Option<u32> {
+    card_sample(card, ask)?.power_milliwatts
 }
 
-fn sample<'a>(card: &Card<'_>, ask: &Ask<'a, '_>) -> Option<&'a Telemetry> {
+fn card_sample<'a>(card: &RequestCard<'_>, ask: &PolicyInput<'a, '_>) -> Option<&'a Telemetry> {
     ask.samples.telemetry(&card.entry?.device.id)
 }

@@ -39,7 +39,7 @@ fn pool(policy: Policy, distinct: Distinct) -> Pool {
             distinct,
             ..Sharing::default()
         },
-        ..Pool::all("gpu", "nvidia.com/gpu")
+        ..Pool::of_all_devices("gpu", "nvidia.com/gpu")
     }
 }
 

@@ -3,19 +3,19 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Way,
+    CardConnection,
     brute::{self, divisions},
     machines,
 };
 
 fn of(cards: &[model::Device]) -> Matrix {
     Matrix::new(cards.len(), |a, b| {
-        Way::between(&cards[a], &cards[b]).worth(&NVIDIA.worth)
+        CardConnection::between(&cards[a], &cards[b]).score_by(&NVIDIA.worth)
     })
 }
 
 fn part(matrix: &Matrix, some: &[usize]) -> Matrix {
-    Matrix::new(some.len(), |a, b| matrix.get(some[a], some[b]))
+    Matrix::new(some.len(), |a, b| matrix.score_of_pair(some[a], some[b]))
 }
 
 /// Compares both searches for subsets of a machine's first ten cards, for every size from two on,
@@ -27,16 +27,16 @@ fn agree(matrix: &Matrix) {
         let matrix = part(matrix, &some);
         for size in 2..=some.len() {
             assert_eq!(
-                best(&matrix, &[], size),
-                brute::best(&matrix, &[], size),
+                find_best_set(&matrix, &[], size),
+                brute::search_all(&matrix, &[], size),
                 "{size} of {some:?}"
             );
             let required = [mask % some.len(), mask / 7 % some.len()];
             let required = &required[..1 + mask % 2];
-            let found = best(&matrix, required, size);
+            let found = find_best_set(&matrix, required, size);
             assert_eq!(
                 found,
-                brute::best(&matrix, required, size),
+                brute::search_all(&matrix, required, size),
                 "{size} of {some:?} with {required:?}"
             );
         }
@@ -86,11 +86,11 @@ fn one_alone_is_the_one_whose_loss_costs_the_rest_least() {
         let matrix = part(&volta, &some);
         let rest = |out: usize| {
             let rest: Vec<usize> = (0..some.len()).filter(|at| *at != out).collect();
-            matrix.sum(&rest)
+            matrix.sum_of_set(&rest)
         };
         let highest = (0..some.len()).map(rest).max().unwrap();
         let first = (0..some.len()).find(|at| rest(*at) == highest).unwrap();
-        assert_eq!(best(&matrix, &[], 1), [first], "of {some:?}");
+        assert_eq!(find_best_set(&matrix, &[], 1), [first], "of {some:?}");
     }
 }
 
@@ -107,13 +107,16 @@ fn the_search_beyond_sixteen_comes_close_to_the_best() {
     };
     for size in [2, 3, 4, 5, 6].repeat(20) {
         let matrix = Matrix::new(10, &mut dice);
-        let sum = |sets: &[Vec<usize>]| sets.iter().map(|set| matrix.sum(set)).sum::<u64>();
+        let sum = |sets: &[Vec<usize>]| sets.iter().map(|set| matrix.sum_of_set(set)).sum::<u64>();
         let mut highest = 0;
         divisions(10, size, &mut |division| {
-            let sets: Vec<_> = division.iter().map(|set| brute::members(*set)).collect();
+            let sets: Vec<_> = division
+                .iter()
+                .map(|set| brute::members_of_mask(*set))
+                .collect();
             highest = highest.max(sum(&sets));
         });
-        let found = sum(&near::divide(&matrix, &[], size));
+        let found = sum(&near::divide_items(&matrix, &[], size));
         assert!(found * 100 >= highest * 85, "{size}: {found} of {highest}");
     }
 }
@@ -136,7 +139,7 @@ proptest! {
     ) {
         let required: Vec<usize> = required.into_iter().filter(|r| *r < matrix.len()).collect();
         prop_assume!(size <= matrix.len() && required.len() <= size);
-        prop_assert_eq!(best(&matrix, &required, size), brute::best(&matrix, &required, size));
+        prop_assert_eq!(find_best_set(&matrix, &required, size), brute::search_all(&matrix, &required, size));
     }
 
     #[test]
@@ -144,11 +147,11 @@ proptest! {
         matrix in matrices(20..=20, 1000),
         size in prop::sample::select(vec![2usize, 4, 5, 10]),
     ) {
-        let sets = near::divide(&matrix, &[], size);
-        let sum: u64 = sets.iter().map(|set| matrix.sum(set)).sum();
+        let sets = near::divide_items(&matrix, &[], size);
+        let sum: u64 = sets.iter().map(|set| matrix.sum_of_set(set)).sum();
         let all: Vec<usize> = (0..20).collect();
-        prop_assert!(sum * 19 >= matrix.sum(&all) * (size as u64 - 1));
-        let best_of = best(&matrix, &[], size);
+        prop_assert!(sum * 19 >= matrix.sum_of_set(&all) * (size as u64 - 1));
+        let best_of = find_best_set(&matrix, &[], size);
         prop_assert!(sets.contains(&best_of));
     }
 
@@ -160,7 +163,7 @@ proptest! {
     ) {
         let required: Vec<usize> = required.into_iter().filter(|r| *r < matrix.len()).collect();
         prop_assume!(size <= matrix.len() && required.len() <= size);
-        let found = best(&matrix, &required, size);
+        let found = find_best_set(&matrix, &required, size);
         prop_assert!(found.is_sorted_by(|a, b| a < b));
         prop_assert_eq!(found.len(), size);
         prop_assert!(found.iter().all(|at| *at < matrix.len()));

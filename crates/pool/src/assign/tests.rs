@@ -1,4 +1,7 @@
-use crate::sample::{at, card, entry, lines, mig, mig_card, plan_of, pools, shared};
+use crate::sample::{
+    card_entry, config_with_pools, healthy_entry, mig_card, mig_entry, plan_of, pool_of_indices,
+    shared_pool, show_plan,
+};
 use config::{Method, Pool};
 
 fn limited(limit: u32, pool: Pool) -> Pool {
@@ -10,12 +13,12 @@ fn limited(limit: u32, pool: Pool) -> Pool {
 
 #[test]
 fn the_first_pool_that_matches_takes_a_device_and_the_last_may_take_none() {
-    let pools = pools(vec![
-        at(&["0"], Pool::all("one", "a.com/one")),
-        at(&["0", "1"], Pool::all("two", "a.com/two")),
-        at(&["0"], Pool::all("three", "a.com/three")),
+    let pools = config_with_pools(vec![
+        pool_of_indices(&["0"], Pool::of_all_devices("one", "a.com/one")),
+        pool_of_indices(&["0", "1"], Pool::of_all_devices("two", "a.com/two")),
+        pool_of_indices(&["0"], Pool::of_all_devices("three", "a.com/three")),
     ]);
-    insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), card(1), card(2)])), @r"
+    insta::assert_snapshot!(show_plan(&plan_of(&pools, vec![card_entry(0), card_entry(1), card_entry(2)])), @r"
     a.com/one: GPU-0
     a.com/two: GPU-1
     GPU-2 - NoPool: no selector of a pool matches it: add one, or exclude the device
@@ -25,15 +28,18 @@ fn the_first_pool_that_matches_takes_a_device_and_the_last_may_take_none() {
 
 #[test]
 fn a_limit_leaves_the_later_indices_to_the_next_pool() {
-    let shared = shared(
+    let shared = shared_pool(
         Method::TimeSlicing,
         2,
-        Pool::all("shared", "a.com/gpu.shared"),
+        Pool::of_all_devices("shared", "a.com/gpu.shared"),
     );
-    let pools = pools(vec![limited(3, shared), Pool::all("rest", "a.com/gpu")]);
+    let pools = config_with_pools(vec![
+        limited(3, shared),
+        Pool::of_all_devices("rest", "a.com/gpu"),
+    ]);
     // Indices compare as numbers: 2 and 9 come before 10 and 11.
-    let devices = [10, 2, 11, 9].map(card).to_vec();
-    insta::assert_snapshot!(lines(&plan_of(&pools, devices)), @r"
+    let devices = [10, 2, 11, 9].map(card_entry).to_vec();
+    insta::assert_snapshot!(show_plan(&plan_of(&pools, devices)), @r"
     a.com/gpu: GPU-11
     a.com/gpu.shared: GPU-10::0 GPU-10::1 GPU-2::0 GPU-2::1 GPU-9::0 GPU-9::1
     ");
@@ -41,8 +47,8 @@ fn a_limit_leaves_the_later_indices_to_the_next_pool() {
 
 #[test]
 fn a_limit_without_a_next_pool_is_the_reason() {
-    let pools = pools(vec![limited(1, Pool::all("gpu", "a.com/gpu"))]);
-    insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), card(1)])), @r"
+    let pools = config_with_pools(vec![limited(1, Pool::of_all_devices("gpu", "a.com/gpu"))]);
+    insta::assert_snapshot!(show_plan(&plan_of(&pools, vec![card_entry(0), card_entry(1)])), @r"
     a.com/gpu: GPU-0
     GPU-1 of gpu - NoPool: pool `gpu` takes no more than its limit, 1, and no later pool takes it
     ");
@@ -50,17 +56,20 @@ fn a_limit_without_a_next_pool_is_the_reason() {
 
 #[test]
 fn mig_devices_are_counted_in_their_own_order() {
-    let pools = pools(vec![
-        limited(2, at(&["*:*"], Pool::all("few", "a.com/few"))),
-        Pool::all("rest", "a.com/rest"),
+    let pools = config_with_pools(vec![
+        limited(
+            2,
+            pool_of_indices(&["*:*"], Pool::of_all_devices("few", "a.com/few")),
+        ),
+        Pool::of_all_devices("rest", "a.com/rest"),
     ]);
     let devices = vec![
         mig_card(1),
-        mig(1, 10, "1g.5gb"),
-        mig(1, 2, "1g.5gb"),
-        mig(1, 0, "1g.5gb"),
+        mig_entry(1, 10, "1g.5gb"),
+        mig_entry(1, 2, "1g.5gb"),
+        mig_entry(1, 0, "1g.5gb"),
     ];
-    insta::assert_snapshot!(lines(&plan_of(&pools, devices)), @r"
+    insta::assert_snapshot!(show_plan(&plan_of(&pools, devices)), @r"
     a.com/few: MIG-1-0 MIG-1-2
     a.com/rest: MIG-1-10
     GPU-1 - Partitioned: it is in MIG mode and offered as its MIG devices: 3
@@ -69,12 +78,12 @@ fn mig_devices_are_counted_in_their_own_order() {
 
 #[test]
 fn a_device_without_an_index_is_the_last_that_a_limit_lets_in() {
-    let pools = pools(vec![
-        limited(1, Pool::all("one", "a.com/one")),
-        Pool::all("rest", "a.com/rest"),
+    let pools = config_with_pools(vec![
+        limited(1, Pool::of_all_devices("one", "a.com/one")),
+        Pool::of_all_devices("rest", "a.com/rest"),
     ]);
-    let bare = entry(model::Device::card_of("nvidia", "A-bare", "A100"));
-    insta::assert_snapshot!(lines(&plan_of(&pools, vec![bare, card(7)])), @r"
+    let bare = healthy_entry(model::Device::card_of("nvidia", "A-bare", "A100"));
+    insta::assert_snapshot!(show_plan(&plan_of(&pools, vec![bare, card_entry(7)])), @r"
     a.com/one: GPU-7
     a.com/rest: A-bare
     ");
@@ -82,6 +91,6 @@ fn a_device_without_an_index_is_the_last_that_a_limit_lets_in() {
 
 #[test]
 fn a_pool_with_room_takes_all() {
-    let pools = pools(vec![limited(2, Pool::all("gpu", "a.com/gpu"))]);
-    insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), card(1)])), @"a.com/gpu: GPU-0 GPU-1");
+    let pools = config_with_pools(vec![limited(2, Pool::of_all_devices("gpu", "a.com/gpu"))]);
+    insta::assert_snapshot!(show_plan(&plan_of(&pools, vec![card_entry(0), card_entry(1)])), @"a.com/gpu: GPU-0 GPU-1");
 }

@@ -7,15 +7,18 @@ use rstest::rstest;
 
 use super::*;
 use crate::{
-    NoteKind, Plan,
-    sample::{card, entry, lines, plan, pools, shared, sick, snapshot},
+    NodePlan, NoteKind,
+    sample::{
+        card_entry, config_with_pools, healthy_entry, plan_node, shared_pool, show_plan, sick,
+        snapshot_with,
+    },
 };
 
 const GPU: &str = "nvidia.com/gpu";
 
 /// Config with one pool for everything and these settings for NVIDIA.
 fn with(nvidia: NvidiaBackend, pool: Pool) -> Config {
-    let mut config = pools(vec![pool]);
+    let mut config = config_with_pools(vec![pool]);
     config.backends.nvidia = nvidia;
     config
 }
@@ -45,37 +48,44 @@ fn channelled(imex: &[u32]) -> Pool {
             },
             ..Handover::default()
         },
-        ..Pool::all("gpu", GPU)
+        ..Pool::of_all_devices("gpu", GPU)
     }
 }
 
 /// Snapshot with these channels.
 fn seen(devices: Vec<Entry>, channels: &[u32]) -> Arc<Snapshot> {
-    let mut seen = Arc::unwrap_or_clone(snapshot(devices, &[]));
+    let mut seen = Arc::unwrap_or_clone(snapshot_with(devices, &[]));
     let companions = &mut seen.backends[0].extras.companions;
-    *companions = std::mem::take(companions).with(nvidia_rules::companions::IMEX_CHANNEL, channels);
+    *companions =
+        std::mem::take(companions).with_class(nvidia_rules::companions::IMEX_CHANNEL, channels);
     Arc::new(seen)
 }
 
-fn units(plan: &Plan) -> String {
+fn units(plan: &NodePlan) -> String {
     let units = plan.offers.iter().flat_map(|offer| &offer.units);
     let line = |unit: &Unit| format!("{} {} {}\n", unit.id, unit.healthy, unit.reason);
     units.map(line).collect()
 }
 
-fn kinds(plan: &Plan) -> Vec<NoteKind> {
+fn kinds(plan: &NodePlan) -> Vec<NoteKind> {
     plan.notes.iter().map(|note| note.kind).collect()
 }
 
 #[test]
 fn without_their_daemon_units_of_mps_are_listed_and_unhealthy() {
-    let pools = with(mps(), shared(Method::Mps, 2, Pool::all("gpu", GPU)));
-    let plan = plan(&pools, &snapshot(vec![card(0)], &["nvidia.com/other"]));
+    let pools = with(
+        mps(),
+        shared_pool(Method::Mps, 2, Pool::of_all_devices("gpu", GPU)),
+    );
+    let plan = plan_node(
+        &pools,
+        &snapshot_with(vec![card_entry(0)], &["nvidia.com/other"]),
+    );
     insta::assert_snapshot!(units(&plan), @r"
     GPU-0::0 false no MPS control daemon is up for it: /mps/nvidia.com/gpu/.started is not there; start the daemon, or share by time-slicing
     GPU-0::1 false no MPS control daemon is up for it: /mps/nvidia.com/gpu/.started is not there; start the daemon, or share by time-slicing
     ");
-    insta::assert_snapshot!(lines(&plan), @r"
+    insta::assert_snapshot!(show_plan(&plan), @r"
     nvidia.com/gpu: GPU-0::0 GPU-0::1
     (nvidia.com/gpu is not handed out: no MPS control daemon is up for it: /mps/nvidia.com/gpu/.started is not there; start the daemon, or share by time-slicing)
     ");
@@ -92,17 +102,26 @@ fn units_are_well_where_no_daemon_is_missing(
     #[case] method: Method,
     #[case] up: &[&str],
 ) {
-    let pools = with(nvidia, shared(method, 2, Pool::all("gpu", GPU)));
-    let plan = plan(&pools, &snapshot(vec![card(0)], up));
-    assert_eq!(plan.offers[0].healthy(), 2);
+    let pools = with(
+        nvidia,
+        shared_pool(method, 2, Pool::of_all_devices("gpu", GPU)),
+    );
+    let plan = plan_node(&pools, &snapshot_with(vec![card_entry(0)], up));
+    assert_eq!(plan.offers[0].healthy_count(), 2);
     assert!(plan.notes.iter().all(|note| !note.kind.is_problem()));
 }
 
 #[test]
 fn the_ids_are_the_same_with_and_without_the_daemon() {
-    let pools = with(mps(), shared(Method::Mps, 3, Pool::all("gpu", GPU)));
+    let pools = with(
+        mps(),
+        shared_pool(Method::Mps, 3, Pool::of_all_devices("gpu", GPU)),
+    );
     let ids = |up: &[&str]| -> Vec<String> {
-        let plan = plan(&pools, &snapshot(vec![card(0), card(1)], up));
+        let plan = plan_node(
+            &pools,
+            &snapshot_with(vec![card_entry(0), card_entry(1)], up),
+        );
         let units = plan.offers[0].units.iter();
         units.map(|unit| unit.id.to_string()).collect()
     };
@@ -111,9 +130,12 @@ fn the_ids_are_the_same_with_and_without_the_daemon() {
 
 #[test]
 fn a_device_that_is_unhealthy_keeps_its_own_reason() {
-    let pools = with(mps(), shared(Method::Mps, 2, Pool::all("gpu", GPU)));
-    let devices = vec![sick(card(0), CauseKind::Event, "XID 79")];
-    let plan = plan(&pools, &snapshot(devices, &[]));
+    let pools = with(
+        mps(),
+        shared_pool(Method::Mps, 2, Pool::of_all_devices("gpu", GPU)),
+    );
+    let devices = vec![sick(card_entry(0), CauseKind::Event, "XID 79")];
+    let plan = plan_node(&pools, &snapshot_with(devices, &[]));
     assert!(plan.offers[0].units[0].reason.contains("XID 79"));
 }
 
@@ -129,8 +151,8 @@ fn a_required_channel_that_is_missing_holds_units_back(
     #[case] healthy: bool,
 ) {
     let pools = with(imex(required), channelled(asked));
-    let snapshot = seen(vec![card(0)], there);
-    let plan = plan(&pools, &snapshot);
+    let snapshot = seen(vec![card_entry(0)], there);
+    let plan = plan_node(&pools, &snapshot);
     assert_eq!(plan.offers[0].units[0].healthy, healthy);
     match healthy {
         true => assert_eq!(kinds(&plan), []),
@@ -140,36 +162,47 @@ fn a_required_channel_that_is_missing_holds_units_back(
         }
     }
     assert_eq!(
-        missing_requirement(&pools, VENDORS.of("nvidia"), &snapshot).is_none(),
+        missing_requirement(&pools, VENDORS.find_rules("nvidia"), &snapshot).is_none(),
         healthy
     );
 }
 
 #[test]
 fn channels_are_no_matter_of_other_vendors() {
-    let other = entry(model::Device::card_of("amd", "amd-0", "MI300X"));
-    let plan = plan(&with(imex(true), channelled(&[0])), &seen(vec![other], &[]));
-    assert_eq!(plan.offers[0].healthy(), 1);
+    let other = healthy_entry(model::Device::card_of("amd", "amd-0", "MI300X"));
+    let plan = plan_node(&with(imex(true), channelled(&[0])), &seen(vec![other], &[]));
+    assert_eq!(plan.offers[0].healthy_count(), 1);
     assert_eq!(kinds(&plan), []);
 }
 
 #[test]
 fn a_channel_that_is_missing_is_told_even_without_a_device() {
-    let mut pools = pools(vec![channelled(&[3, 1]), channelled(&[1, 2])]);
+    let mut pools = config_with_pools(vec![channelled(&[3, 1]), channelled(&[1, 2])]);
     pools.backends.nvidia = imex(true);
-    let missing = missing_requirement(&pools, VENDORS.of("nvidia"), &seen(Vec::new(), &[2]));
+    let missing = missing_requirement(
+        &pools,
+        VENDORS.find_rules("nvidia"),
+        &seen(Vec::new(), &[2]),
+    );
     assert!(missing.unwrap().starts_with("IMEX channel 1 is required"));
     assert_eq!(
-        missing_requirement(&pools, VENDORS.of("nvidia"), &seen(Vec::new(), &[1, 2, 3])),
+        missing_requirement(
+            &pools,
+            VENDORS.find_rules("nvidia"),
+            &seen(Vec::new(), &[1, 2, 3])
+        ),
         None
     );
 }
 
 #[test]
 fn a_channel_that_is_missing_has_no_say_in_what_auto_comes_to() {
-    let pool = shared(Method::Auto, 2, channelled(&[3]));
-    let plan = plan(&with(imex(true), pool), &snapshot(vec![card(0)], &[GPU]));
+    let pool = shared_pool(Method::Auto, 2, channelled(&[3]));
+    let plan = plan_node(
+        &with(imex(true), pool),
+        &snapshot_with(vec![card_entry(0)], &[GPU]),
+    );
     assert_eq!(plan.offers[0].pool.sharing.method, Method::Mps);
     assert_eq!(kinds(&plan), [NoteKind::Sharing, NoteKind::Waiting]);
-    assert_eq!(plan.offers[0].healthy(), 0);
+    assert_eq!(plan.offers[0].healthy_count(), 0);
 }

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
-use crate::sample::{card, mig};
+use crate::sample::{card_entry, mig_entry};
 
 /// Product names as drivers report them, and the names made of them.
 const MODELS: &str = include_str!("models.txt");
 
 fn of(template: &str, device: &Device) -> Result<String, String> {
-    let made = name(&Template(template.to_owned()), device);
+    let made = resource_name(&Template(template.to_owned()), device);
     made.map(|n| n.to_string()).map_err(|e| e.to_string())
 }
 
@@ -45,11 +45,11 @@ fn every_product_has_a_valid_name_of_its_own() {
 #[case("1c.2g.12gb+me", "1c.2g.12gb.me")]
 #[case("unknown-17", "unknown-17")]
 fn every_form_of_a_mig_profile_has_a_name(#[case] profile: &str, #[case] expected: &str) {
-    let made = of("nvidia.com/mig-{profile}", &mig(0, 0, profile).device);
+    let made = of("nvidia.com/mig-{profile}", &mig_entry(0, 0, profile).device);
     assert_eq!(made, Ok(format!("nvidia.com/mig-{expected}")));
     let shared = of(
         "nvidia.com/mig-{profile}.shared",
-        &mig(0, 0, profile).device,
+        &mig_entry(0, 0, profile).device,
     );
     assert_eq!(shared, Ok(format!("nvidia.com/mig-{expected}.shared")));
 }
@@ -63,12 +63,12 @@ fn every_form_of_a_mig_profile_has_a_name(#[case] profile: &str, #[case] expecte
 #[case("nvidia.com/gpu-{index}", "nvidia.com/gpu-3")]
 #[case("a.com/{vendor}-{memory}-{index}.x", "a.com/nvidia-40gb-3.x")]
 fn places_are_filled_in(#[case] template: &str, #[case] expected: &str) {
-    assert_eq!(of(template, &card(3).device), Ok(expected.to_owned()));
+    assert_eq!(of(template, &card_entry(3).device), Ok(expected.to_owned()));
 }
 
 #[test]
 fn a_partition_fills_in_its_own_facts() {
-    let part = mig(3, 1, "1g.5gb").device;
+    let part = mig_entry(3, 1, "1g.5gb").device;
     let made = of("a.com/{model}.{memory}.{index}", &part);
     assert_eq!(made, Ok("a.com/nvidia-a100-sxm4-40gb.5gb.3-1".to_owned()));
 }
@@ -76,13 +76,13 @@ fn a_partition_fills_in_its_own_facts() {
 #[test]
 fn what_makes_no_name_is_told_with_the_reason() {
     let why = |template: &str, device: &Device| of(template, device).unwrap_err();
-    let whole = card(0).device;
+    let whole = card_entry(0).device;
     insta::assert_snapshot!(why("nvidia.com/mig-{profile}", &whole), @"`nvidia.com/mig-{profile}` needs its partition profile, which it does not have or does not tell");
-    insta::assert_snapshot!(why("nvidia.com/{profile}", &mig(0, 0, None).device), @"`nvidia.com/{profile}` needs its partition profile, which it does not have or does not tell");
+    insta::assert_snapshot!(why("nvidia.com/{profile}", &mig_entry(0, 0, None).device), @"`nvidia.com/{profile}` needs its partition profile, which it does not have or does not tell");
     insta::assert_snapshot!(why("nvidia.com/{product}", &whole), @"`nvidia.com/{product}` has the unknown place `{product}`; there are {profile}, {model}, {memory}, {vendor} and {index}");
     insta::assert_snapshot!(why("nvidia.com/{model", &whole), @"`nvidia.com/{model` is not an extended resource name: the part after the slash may hold letters, digits, `-`, `_` and `.`, and starts and ends with a letter or digit");
     insta::assert_snapshot!(why("gpu", &whole), @"`gpu` is not an extended resource name: it needs a domain, as in `example.com/name`");
-    insta::assert_snapshot!(why("nvidia.com/{profile}", &mig(0, 0, "1g/5gb").device), @"`nvidia.com/1g/5gb` is not an extended resource name: the part after the slash may hold letters, digits, `-`, `_` and `.`, and starts and ends with a letter or digit");
+    insta::assert_snapshot!(why("nvidia.com/{profile}", &mig_entry(0, 0, "1g/5gb").device), @"`nvidia.com/1g/5gb` is not an extended resource name: the part after the slash may hold letters, digits, `-`, `_` and `.`, and starts and ends with a letter or digit");
     insta::assert_snapshot!(why("kubernetes.io/{index}", &whole), @"`kubernetes.io/0` is not an extended resource name: the domain `kubernetes.io` is reserved");
     let bare = Device::card_of("nvidia", "GPU-x", "??");
     insta::assert_snapshot!(why("nvidia.com/{model}", &bare), @"`nvidia.com/{model}` needs its product name, which it does not have or does not tell");
@@ -105,7 +105,7 @@ fn sixty_three_characters_are_a_name_and_one_more_is_not() {
 #[case(85_520_809_984, "80gb")]
 #[case(150_754_820_096, "141gb")]
 fn memory_is_told_in_whole_gigabytes(#[case] bytes: u64, #[case] expected: &str) {
-    let mut device = Device::clone(&card(0).device);
+    let mut device = Device::clone(&card_entry(0).device);
     device.capacity.insert(names::MEMORY, bytes);
     assert_eq!(
         of("a.com/{memory}", &device),
@@ -118,10 +118,10 @@ fn memory_is_told_in_whole_gigabytes(#[case] bytes: u64, #[case] expected: &str)
 proptest! {
     #[test]
     fn a_name_is_valid_or_refused(template in ".{0,40}", model in ".*", profile in ".*") {
-        let mut device = Device::clone(&mig(0, 0, profile.as_str()).device);
+        let mut device = Device::clone(&mig_entry(0, 0, profile.as_str()).device);
         device.attributes.insert(names::PRODUCT, model.into());
         for template in [template.as_str(), "a.com/{model}", "a.com/x{profile}"] {
-            if let Ok(made) = name(&Template(template.to_owned()), &device) {
+            if let Ok(made) = resource_name(&Template(template.to_owned()), &device) {
                 prop_assert_eq!(made.as_str().parse(), Ok(made.clone()));
             }
         }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
-use crate::sample::{card, mig};
+use crate::sample::{card_entry, mig_entry};
 
 #[rstest]
 // A pattern matches the whole text.
@@ -128,9 +128,13 @@ fn each_fact_is_matched(
     #[case] on_partition: bool,
 ) {
     let selector = one(what, pattern);
-    let meets = |entry: Entry| matches(&selector, &entry.device);
-    assert_eq!(meets(card(3)), on_card, "the card");
-    assert_eq!(meets(mig(3, 1, "1g.5gb")), on_partition, "the partition");
+    let meets = |entry: Entry| matches_selector(&selector, &entry.device);
+    assert_eq!(meets(card_entry(3)), on_card, "the card");
+    assert_eq!(
+        meets(mig_entry(3, 1, "1g.5gb")),
+        on_partition,
+        "the partition"
+    );
 }
 
 #[rstest]
@@ -141,9 +145,9 @@ fn kinds_are_told_apart(#[case] kind: KindName, #[case] on_card: bool, #[case] o
         kind: Some(kind),
         ..Selector::default()
     };
-    assert_eq!(matches(&selector, &card(0).device), on_card);
+    assert_eq!(matches_selector(&selector, &card_entry(0).device), on_card);
     assert_eq!(
-        matches(&selector, &mig(0, 0, "1g.5gb").device),
+        matches_selector(&selector, &mig_entry(0, 0, "1g.5gb").device),
         on_partition
     );
 }
@@ -154,12 +158,12 @@ fn what_is_said_must_hold_together_and_one_pattern_of_a_list_is_enough() {
         index: vec!["7".to_owned(), "3".to_owned()],
         ..one("model", "*A100*")
     };
-    assert!(matches(&selector, &card(3).device));
-    assert!(!matches(&selector, &card(2).device));
-    let mut other = Device::clone(&card(3).device);
+    assert!(matches_selector(&selector, &card_entry(3).device));
+    assert!(!matches_selector(&selector, &card_entry(2).device));
+    let mut other = Device::clone(&card_entry(3).device);
     other.attributes.insert(names::PRODUCT, "Tesla T4".into());
-    assert!(!matches(&selector, &other));
-    assert!(matches(&Selector::default(), &other));
+    assert!(!matches_selector(&selector, &other));
+    assert!(matches_selector(&Selector::default(), &other));
 }
 
 #[test]
@@ -172,17 +176,17 @@ fn what_is_not_known_matches_no_selector_that_asks_for_it() {
         ("min", "0"),
         ("max", "99Ti"),
     ] {
-        assert!(!matches(&one(what, pattern), &bare), "{what}");
+        assert!(!matches_selector(&one(what, pattern), &bare), "{what}");
     }
     for display in [true, false] {
         let selector = Selector {
             display: Some(display),
             ..Selector::default()
         };
-        assert!(!matches(&selector, &bare));
-        let known = |display: bool| bare.clone().with(names::DISPLAY, display);
-        assert!(matches(&selector, &known(display)));
-        assert!(!matches(&selector, &known(!display)));
+        assert!(!matches_selector(&selector, &bare));
+        let known = |display: bool| bare.clone().with_attribute(names::DISPLAY, display);
+        assert!(matches_selector(&selector, &known(display)));
+        assert!(!matches_selector(&selector, &known(!display)));
     }
 }
 
@@ -209,27 +213,30 @@ fn every_attribute_can_be_asked_for(
     #[case] expected: bool,
 ) {
     let device = Device::card_of("nvidia", "GPU-0", "H100")
-        .with(names::ARCHITECTURE, "Hopper")
-        .with(
+        .with_attribute(names::ARCHITECTURE, "Hopper")
+        .with_attribute(
             nvidia_rules::names::COMPUTE_CAPABILITY,
             Version::of_two(9, 0),
         )
-        .with(names::DISPLAY, false)
-        .with(nvidia_rules::names::GPU_INSTANCE, 3_u32);
-    assert_eq!(matches(&of_attribute(name, pattern), &device), expected);
+        .with_attribute(names::DISPLAY, false)
+        .with_attribute(nvidia_rules::names::GPU_INSTANCE, 3_u32);
+    assert_eq!(
+        matches_selector(&of_attribute(name, pattern), &device),
+        expected
+    );
 }
 
 #[test]
 fn an_attribute_that_is_not_known_keeps_a_device_back() {
     let selector = of_attribute("architecture", "kepler");
     let bare = Device::card_of("nvidia", "GPU-0", "K80");
-    assert!(!matches(&selector, &bare));
+    assert!(!matches_selector(&selector, &bare));
     let reason = first_reason(std::slice::from_ref(&selector), &bare);
     insta::assert_snapshot!(reason.unwrap(), @"architecture kepler; its architecture is not known");
-    let known = bare.clone().with(names::ARCHITECTURE, "Kepler");
+    let known = bare.clone().with_attribute(names::ARCHITECTURE, "Kepler");
     let reason = first_reason(std::slice::from_ref(&selector), &known);
     insta::assert_snapshot!(reason.unwrap(), @"architecture kepler");
-    let other = bare.with(names::ARCHITECTURE, "Hopper");
+    let other = bare.with_attribute(names::ARCHITECTURE, "Hopper");
     assert_eq!(first_reason(&[selector], &other), None);
 }
 
@@ -242,8 +249,8 @@ fn a_selector_is_told_in_words() {
         display: Some(false),
         ..one("model", "*A100*")
     };
-    insta::assert_snapshot!(words(&selector), @"model *A100*, index 2 or 3, minMemory 40Gi, kind card, display false");
-    insta::assert_snapshot!(words(&Selector::default()), @"every device");
+    insta::assert_snapshot!(describe_selector(&selector), @"model *A100*, index 2 or 3, minMemory 40Gi, kind card, display false");
+    insta::assert_snapshot!(describe_selector(&Selector::default()), @"every device");
 }
 
 /// Reference for the match: one character at a time.
@@ -275,15 +282,15 @@ fn a_fact_that_could_not_be_read_matches_the_star_alone(
     #[case] is_card: bool,
     #[case] is_part: bool,
 ) {
-    let card = Device::unnamed("nvidia", "GPU-3");
+    let card = Device::bare_card("nvidia", "GPU-3");
     let part = Device {
         kind: Kind::Partition {
             parent: "GPU-3".into(),
             profile: None,
         },
-        ..Device::unnamed("nvidia", "MIG-3-1")
+        ..Device::bare_card("nvidia", "MIG-3-1")
     };
     let selector = one(what, pattern);
-    assert_eq!(matches(&selector, &card), is_card);
-    assert_eq!(matches(&selector, &part), is_part);
+    assert_eq!(matches_selector(&selector, &card), is_card);
+    assert_eq!(matches_selector(&selector, &part), is_part);
 }

@@ -38,7 +38,7 @@ const STEP: Duration = Duration::from_millis(10);
 /// The standard input is not a socket. A command that cannot be started is reported on the socket.
 pub fn shim(command: &[OsString]) -> io::Result<()> {
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let group = match start(command) {
+    let group = match start_in_group(command) {
         Ok(group) => group,
         Err(error) => return writeln!(control, "error {error}"),
     };
@@ -54,7 +54,7 @@ pub fn shim(command: &[OsString]) -> io::Result<()> {
     has_ended.store(true, Ordering::SeqCst);
     // The write fails if the agent has closed the socket. That was the order to end, so it is no error.
     let _ = match status {
-        Ok(Some(status)) => writeln!(control, "status {}", raw(&status)),
+        Ok(Some(status)) => writeln!(control, "status {}", encode_status(&status)),
         Ok(None) => Ok(()),
         Err(error) => writeln!(control, "error it cannot be waited for: {error}"),
     };
@@ -64,7 +64,7 @@ pub fn shim(command: &[OsString]) -> io::Result<()> {
 }
 
 /// Starts the command in a process group of its own, and makes this process the parent of its orphans.
-fn start(command: &[OsString]) -> io::Result<Pid> {
+fn start_in_group(command: &[OsString]) -> io::Result<Pid> {
     let no_command = || io::Error::new(io::ErrorKind::InvalidInput, "no command is named");
     let (program, args) = command.split_first().ok_or_else(no_command)?;
     set_child_subreaper(Some(getpid()))?;
@@ -104,7 +104,7 @@ fn reap_all() {
 }
 
 /// Encodes a status as wait(2) does.
-fn raw(status: &WaitIdStatus) -> i32 {
+fn encode_status(status: &WaitIdStatus) -> i32 {
     match status.exit_status() {
         Some(code) => code << 8,
         None => status.terminating_signal().unwrap_or_default(),

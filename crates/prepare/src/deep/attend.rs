@@ -1,21 +1,21 @@
 //! Task of a running command on a card, until its last process has ended.
 
-use probe::supervisor::Occupied;
+use probe::supervisor::CardWork;
 use tokio::{sync::oneshot, time::Instant};
 
-use crate::command::{Ended, Error, Running};
+use crate::command::{EndedCommand, Error, RunningCommand};
 
 /// End of a command, or the reason why it could not be run.
-pub(super) type Result = std::result::Result<Ended, Error>;
+pub(super) type CommandResult = std::result::Result<EndedCommand, Error>;
 
 /// Waits for the end of a command and sends the result by `tell`. Returns after its last process has ended;
 /// until then the card counts as occupied. The command is ended if the card is released, or if the receiver
 /// of `tell` is dropped.
 pub(super) async fn attend(
-    mut running: Running,
-    mut work: Occupied,
+    mut running: RunningCommand,
+    mut work: CardWork,
     deadline: Instant,
-    mut tell: oneshot::Sender<Result>,
+    mut tell: oneshot::Sender<CommandResult>,
 ) {
     let stop = async {
         tokio::select! {
@@ -23,7 +23,7 @@ pub(super) async fn attend(
             () = tell.closed() => {}
         }
     };
-    let ended = running.finish(deadline, stop).await;
+    let ended = running.wait_for_end(deadline, stop).await;
     let _ = tell.send(ended);
-    running.gone().await;
+    running.wait_until_gone().await;
 }

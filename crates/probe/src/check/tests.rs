@@ -5,12 +5,12 @@ const HELLO: &str = r#"{"type":"hello","protocol":2,"probe":"x","version":"1"}"#
 /// Returns the complaints about lines that arrive one second after another.
 fn complaints(lines: &[&str]) -> Vec<String> {
     let allow = vec!["/dev/crypto*".parse().unwrap()];
-    let mut checker = Checker::new(Some(allow));
+    let mut checker = LineChecker::new(Some(allow));
     let mut found = Vec::new();
     for (second, line) in (0..).zip(lines) {
-        found.extend(checker.line(line.as_bytes(), Duration::from_secs(second)));
+        found.extend(checker.check_line(line.as_bytes(), Duration::from_secs(second)));
     }
-    found.extend(checker.end());
+    found.extend(checker.check_end());
     found.iter().map(ToString::to_string).collect()
 }
 
@@ -46,37 +46,40 @@ fn every_fault_is_told_with_its_line_and_a_remedy() {
 
 #[test]
 fn silence_is_noticed() {
-    let mut checker = Checker::new(None);
-    assert_eq!(checker.line(HELLO.as_bytes(), Duration::ZERO), []);
-    let late = checker.line(br#"{"type":"beat"}"#, Duration::from_secs(9));
+    let mut checker = LineChecker::new(None);
+    assert_eq!(checker.check_line(HELLO.as_bytes(), Duration::ZERO), []);
+    let late = checker.check_line(br#"{"type":"beat"}"#, Duration::from_secs(9));
     assert_eq!(late[0].fault, "nothing was written for 9 s");
     assert!(!late[0].is_error);
 }
 
 #[test]
 fn a_flood_is_complained_about_once_a_second() {
-    let mut checker = Checker::new(None);
-    checker.line(HELLO.as_bytes(), Duration::ZERO);
+    let mut checker = LineChecker::new(None);
+    checker.check_line(HELLO.as_bytes(), Duration::ZERO);
     let mut faults = Vec::new();
     for second in 1..=2 {
         for _ in 0..=LINES_LIMIT + 1 {
-            let found = checker.line(br#"{"type":"beat"}"#, Duration::from_secs(second));
+            let found = checker.check_line(br#"{"type":"beat"}"#, Duration::from_secs(second));
             faults.extend(found.into_iter().map(|complaint| complaint.fault));
         }
         assert!(checker.is_flooded());
     }
     assert_eq!(faults, ["more than 5000 lines within a second"; 2]);
-    checker.line(br#"{"type":"beat"}"#, Duration::from_secs(3));
+    checker.check_line(br#"{"type":"beat"}"#, Duration::from_secs(3));
     assert!(!checker.is_flooded());
 }
 
 #[test]
 fn a_report_after_a_refresh_may_say_nothing_new() {
-    let mut checker = Checker::new(None);
+    let mut checker = LineChecker::new(None);
     let report = report("c0", "/dev/crypto0");
-    checker.line(HELLO.as_bytes(), Duration::ZERO);
-    checker.line(report.as_bytes(), Duration::ZERO);
+    checker.check_line(HELLO.as_bytes(), Duration::ZERO);
+    checker.check_line(report.as_bytes(), Duration::ZERO);
     checker.refreshed();
-    assert_eq!(checker.line(report.as_bytes(), Duration::ZERO), []);
-    assert_eq!(checker.line(report.as_bytes(), Duration::ZERO).len(), 1);
+    assert_eq!(checker.check_line(report.as_bytes(), Duration::ZERO), []);
+    assert_eq!(
+        checker.check_line(report.as_bytes(), Duration::ZERO).len(),
+        1
+    );
 }

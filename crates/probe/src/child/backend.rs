@@ -8,57 +8,57 @@ use crate::protocol::{Checkup, Report, Sample};
 
 /// Backend of one vendor: reads facts about the vendor's devices and decides nothing. Every method
 /// may block in a driver call; each such call must be recorded in the call table.
-pub trait Backend: Send + 'static {
+pub trait ProbeBackend: Send + 'static {
     /// Returns the name of the backend: `nvidia`.
-    fn name(&self) -> &'static str;
+    fn backend_name(&self) -> &'static str;
 
     /// Reads all devices. Includes only the links that are known already, so the first report is
     /// fast.
-    fn survey(&mut self) -> Report;
+    fn survey_devices(&mut self) -> Report;
 
     /// Adds the links that are not known yet; with `again` reads all of them. Returns false if the
     /// driver was not asked.
-    fn links(&mut self, report: &mut Report, again: bool) -> bool;
+    fn add_new_links(&mut self, report: &mut Report, again: bool) -> bool;
 
     /// Adds the driver's files that the survey left for later. Returns false if there are none to
     /// add.
-    fn files(&mut self, report: &mut Report) -> bool {
+    fn add_driver_files(&mut self, report: &mut Report) -> bool {
         let _ = report;
         false
     }
 
     /// Returns true if a change since the last survey needs another one at once. Called every two
     /// seconds, so it must be cheap.
-    fn glance(&mut self) -> bool {
+    fn needs_survey(&mut self) -> bool {
         false
     }
 
     /// Reads the sensors of the devices of the last survey.
-    fn samples(&mut self) -> Vec<Sample>;
+    fn read_samples(&mut self) -> Vec<Sample>;
 
     /// Reads one tier of checks of the devices of the last survey. Reads link facts only if `links`
     /// is true.
-    fn checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {
+    fn read_checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {
         let _ = (tier, links);
         Vec::new()
     }
 
     /// Creates the source of the devices' events, for the event thread; `None` if the vendor has
     /// none.
-    fn events(&self) -> Option<Box<dyn Events>>;
+    fn open_events(&self) -> Option<Box<dyn EventSource>>;
 }
 
 /// Source of the events of a backend's devices.
-pub trait Events: Send {
+pub trait EventSource: Send {
     /// Waits for the next events, at most for `timeout`; then returns an empty list.
     ///
     /// # Errors
     /// The driver gives no events now. The caller pauses and tries again.
-    fn wait(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError>;
+    fn wait_events(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError>;
 
     /// Returns one sentence for each device whose events cannot be received, as of the last wait.
     /// Devices that support no events are left out.
-    fn warnings(&self) -> Vec<String>;
+    fn list_warnings(&self) -> Vec<String>;
 }
 
 /// Error of a wait for events, in the driver's words.

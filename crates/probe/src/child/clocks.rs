@@ -9,18 +9,18 @@ use crate::protocol::CheckPeriods;
 
 /// Timers of the tiers that the probe checks. A tier with the period zero has none.
 #[derive(Debug)]
-pub(super) struct Clocks(Vec<(Tier, Clock)>);
+pub(super) struct TierTimers(Vec<(Tier, PeriodTimer)>);
 
 /// Periodic timer.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct PeriodTimer {
     period: Duration,
     due: Instant,
 }
 
-// === impl Clocks ===
+// === impl TierTimers ===
 
-impl Clocks {
+impl TierTimers {
     /// Creates the timers, due at `now`. A period of zero turns a tier off.
     pub(super) fn new(periods: &CheckPeriods, now: Instant) -> Self {
         let tiers = [
@@ -29,20 +29,24 @@ impl Clocks {
             (Tier::Trend, periods.trend),
         ];
         let clocks = tiers.into_iter().filter(|(_, period)| !period.is_zero());
-        Self(clocks.map(|(tier, p)| (tier, Clock::new(p, now))).collect())
+        Self(
+            clocks
+                .map(|(tier, p)| (tier, PeriodTimer::new(p, now)))
+                .collect(),
+        )
     }
 
     /// Returns the tiers that are due, and sets them to be due one period after `now`.
-    pub(super) fn take(&mut self, now: Instant) -> Vec<Tier> {
+    pub(super) fn take_due_tiers(&mut self, now: Instant) -> Vec<Tier> {
         let due = self.0.iter_mut().filter_map(|(tier, clock)| {
-            let is_due = clock.take(now);
+            let is_due = clock.take_due(now);
             is_due.then_some(*tier)
         });
         due.collect()
     }
 
     /// Makes all tiers due now: their last results no longer apply.
-    pub(super) fn hurry(&mut self, now: Instant) {
+    pub(super) fn make_due(&mut self, now: Instant) {
         for (_, clock) in &mut self.0 {
             clock.due = clock.due.min(now);
         }
@@ -56,21 +60,21 @@ impl Clocks {
     }
 
     /// Returns the time of the next tier that is due; `None` if all tiers are off.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(super) fn next_due(&self) -> Option<Instant> {
         self.0.iter().map(|(_, clock)| clock.due).min()
     }
 }
 
-// === impl Clock ===
+// === impl PeriodTimer ===
 
-impl Clock {
+impl PeriodTimer {
     /// Creates a timer that is first due at `due`.
     pub(super) fn new(period: Duration, due: Instant) -> Self {
         Self { period, due }
     }
 
     /// Returns true if the timer is due, and then sets it to one period after `now`.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
+    pub(super) fn take_due(&mut self, now: Instant) -> bool {
         let is_due = self.due <= now;
         if is_due {
             // Not `due + period`: a thread that was blocked would run several checks in a row.
@@ -92,16 +96,22 @@ mod tests {
             performing: Duration::from_secs(90),
             trend: Duration::ZERO,
         };
-        let mut clocks = Clocks::new(&periods, now);
+        let mut clocks = TierTimers::new(&periods, now);
         let at = |seconds| now + Duration::from_secs(seconds);
-        assert_eq!(clocks.take(now), [Tier::Working, Tier::Performing]);
-        assert_eq!(clocks.take(at(59)), []);
-        assert_eq!(clocks.next(), Some(at(60)));
-        assert_eq!(clocks.take(at(61)), [Tier::Working]);
-        assert_eq!(clocks.take(at(95)), [Tier::Performing]);
+        assert_eq!(
+            clocks.take_due_tiers(now),
+            [Tier::Working, Tier::Performing]
+        );
+        assert_eq!(clocks.take_due_tiers(at(59)), []);
+        assert_eq!(clocks.next_due(), Some(at(60)));
+        assert_eq!(clocks.take_due_tiers(at(61)), [Tier::Working]);
+        assert_eq!(clocks.take_due_tiers(at(95)), [Tier::Performing]);
         clocks.hurry_tier(Tier::Working, at(96));
-        assert_eq!(clocks.take(at(96)), [Tier::Working]);
-        clocks.hurry(at(97));
-        assert_eq!(clocks.take(at(97)), [Tier::Working, Tier::Performing]);
+        assert_eq!(clocks.take_due_tiers(at(96)), [Tier::Working]);
+        clocks.make_due(at(97));
+        assert_eq!(
+            clocks.take_due_tiers(at(97)),
+            [Tier::Working, Tier::Performing]
+        );
     }
 }

@@ -50,7 +50,7 @@ pub fn read_settings() -> Result<Configure, ConfigureError> {
         .stack_size(STACK)
         .spawn(move || {
             // Fails only after the timeout, when nothing waits for the settings.
-            let _ = sender.send(read(io::stdin().lock()));
+            let _ = sender.send(read_settings_line(io::stdin().lock()));
         })
         .map_err(ConfigureError::Unreadable)?;
     match settings.recv_timeout(WITHIN) {
@@ -61,7 +61,7 @@ pub fn read_settings() -> Result<Configure, ConfigureError> {
 }
 
 /// Reads the line of settings and nothing after it.
-pub(super) fn read(mut input: impl BufRead) -> Result<Configure, ConfigureError> {
+pub(super) fn read_settings_line(mut input: impl BufRead) -> Result<Configure, ConfigureError> {
     let mut line = Vec::new();
     // The cast is lossless: `usize` has at most 64 bits.
     let mut limited = (&mut input).take(CONFIGURE_LIMIT as u64);
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn takes_the_first_line_and_leaves_the_rest() {
         let mut input = &b"{\"type\":\"configure\",\"events\":false}\n{\"type\":\"stop\"}\n"[..];
-        let configure = read(&mut input).unwrap();
+        let configure = read_settings_line(&mut input).unwrap();
         assert!(!configure.events && configure.links);
         assert_eq!(input, b"{\"type\":\"stop\"}\n");
     }
@@ -102,10 +102,10 @@ mod tests {
             format!("{{\"type\":\"configure\",\"later\":\"{filling}\"}}\n")
         };
         assert_eq!(
-            read(line(CONFIGURE_LIMIT).as_bytes()).unwrap(),
+            read_settings_line(line(CONFIGURE_LIMIT).as_bytes()).unwrap(),
             Configure::default()
         );
-        let longer = read(line(CONFIGURE_LIMIT + 1).as_bytes());
+        let longer = read_settings_line(line(CONFIGURE_LIMIT + 1).as_bytes());
         assert!(matches!(longer, Err(ConfigureError::TooLong)), "{longer:?}");
     }
 
@@ -120,14 +120,16 @@ mod tests {
     )]
     #[case::a_command("{\"type\":\"refresh\"}\n", "not `configure`")]
     fn refuses_and_says_why(#[case] input: &str, #[case] why: &str) {
-        let error = read(input.as_bytes()).unwrap_err().to_string();
+        let error = read_settings_line(input.as_bytes())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(why), "{error}");
     }
 
     proptest! {
         #[test]
         fn survives_any_bytes(bytes: Vec<u8>) {
-            let _ = read(bytes.as_slice());
+            let _ = read_settings_line(bytes.as_slice());
         }
     }
 }

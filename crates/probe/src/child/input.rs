@@ -16,12 +16,14 @@ const LIMIT: u64 = 4096;
 const STACK: usize = 256 << 10;
 
 /// Starts the reader thread. The channel closes when the input ends.
-pub(super) fn start(sender: mpsc::Sender<Command>) -> io::Result<()> {
+pub(super) fn start_reader(sender: mpsc::Sender<Command>) -> io::Result<()> {
     thread::Builder::new()
         .name("commands".to_owned())
         .stack_size(STACK)
         .spawn(move || {
-            if let Err(error) = read(io::stdin(), |command| sender.blocking_send(command).is_ok()) {
+            if let Err(error) =
+                read_each_command(io::stdin(), |command| sender.blocking_send(command).is_ok())
+            {
                 tracing::warn!(%error, "the standard input broke");
             }
         })
@@ -30,7 +32,10 @@ pub(super) fn start(sender: mpsc::Sender<Command>) -> io::Result<()> {
 
 /// Reads commands until the input ends or `take` returns false. Lines that are not valid commands
 /// are skipped: the agent may be newer.
-pub(super) fn read(input: impl Read, mut take: impl FnMut(Command) -> bool) -> io::Result<()> {
+pub(super) fn read_each_command(
+    input: impl Read,
+    mut take: impl FnMut(Command) -> bool,
+) -> io::Result<()> {
     let mut input = BufReader::with_capacity(512, input);
     let mut line = Vec::new();
     loop {
@@ -57,7 +62,7 @@ mod tests {
 
     fn commands(input: &[u8]) -> Vec<Command> {
         let mut found = Vec::new();
-        read(input, |command| {
+        read_each_command(input, |command| {
             found.push(command);
             true
         })

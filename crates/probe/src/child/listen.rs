@@ -14,10 +14,10 @@ use model::Event;
 use tokio::sync::mpsc;
 
 use super::{
-    Events, chain,
-    work::{Gone, Order},
+    EventSource, chain,
+    work::{ChannelClosed, SurveyOrder},
 };
-use crate::{Calls, protocol::Message};
+use crate::{CallTable, protocol::Message};
 
 /// Timeout of one wait for events. Also the time until the thread notices a change of the cards.
 const WAIT: Duration = Duration::from_secs(1);
@@ -29,34 +29,34 @@ const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// State of the event thread.
-pub(super) struct Listener {
-    pub(super) events: Box<dyn Events>,
+pub(super) struct EventListener {
+    pub(super) events: Box<dyn EventSource>,
     pub(super) lines: mpsc::Sender<Message>,
-    pub(super) orders: orders::Sender<Order>,
+    pub(super) orders: orders::Sender<SurveyOrder>,
     pub(super) stop: Arc<AtomicBool>,
-    pub(super) calls: Arc<Calls>,
-    pub(super) warnings: Warnings,
+    pub(super) calls: Arc<CallTable>,
+    pub(super) warnings: EventWarnings,
 }
 
 /// Warnings of the event thread, which the survey adds to its reports.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Warnings(Arc<Mutex<Vec<String>>>);
+pub(super) struct EventWarnings(Arc<Mutex<Vec<String>>>);
 
-// === impl Listener ===
+// === impl EventListener ===
 
-impl Listener {
-    pub(super) fn run(mut self) {
+impl EventListener {
+    pub(super) fn listen_until_stopped(mut self) {
         let mut rest = FIRST_REST;
         while !self.stop.load(Ordering::Relaxed) {
             let Self { calls, events, .. } = &mut self;
-            let heard = calls.during(model::Work::Events, || events.wait(WAIT));
+            let heard = calls.during(model::Work::Events, || events.wait_events(WAIT));
             let passed = match heard {
                 Ok(events) => {
                     rest = FIRST_REST;
-                    self.pass(&events)
+                    self.forward_events(&events)
                 }
                 Err(error) => {
-                    let passed = self.fail(&chain(&error), rest);
+                    let passed = self.report_wait_error(&chain(&error), rest);
                     rest = (rest * 2).min(LONGEST_REST);
                     passed
                 }
@@ -68,41 +68,41 @@ impl Listener {
     }
 
     /// Forwards events. Orders a survey if there were events, or if the warnings changed.
-    fn pass(&mut self, events: &[Event]) -> Result<(), Gone> {
-        let changed = self.warnings.replace(self.events.warnings());
+    fn forward_events(&mut self, events: &[Event]) -> Result<(), ChannelClosed> {
+        let changed = self.warnings.replace(self.events.list_warnings());
         for event in events {
-            self.send(Message::Event(event.clone()))?;
+            self.send_line(Message::Event(event.clone()))?;
         }
         if !events.is_empty() {
-            return self.order(Order::Count);
+            return self.send_survey_order(SurveyOrder::CountFirst);
         }
         if changed {
-            return self.order(Order::Look);
+            return self.send_survey_order(SurveyOrder::Survey);
         }
         Ok(())
     }
 
-    fn send(&self, line: Message) -> Result<(), Gone> {
-        self.lines.blocking_send(line).map_err(|_| Gone)
+    fn send_line(&self, line: Message) -> Result<(), ChannelClosed> {
+        self.lines.blocking_send(line).map_err(|_| ChannelClosed)
     }
 
     /// Reports that no events are received, and pauses.
-    fn fail(&self, error: &str, rest: Duration) -> Result<(), Gone> {
+    fn report_wait_error(&self, error: &str, rest: Duration) -> Result<(), ChannelClosed> {
         let seconds = rest.as_secs();
         tracing::warn!(%error, "no events are heard; trying again in {seconds} s");
         self.warnings
             .replace(vec![format!("no events are heard: {error}")]);
         // The survey finds the card that is the cause.
-        self.order(Order::Look)?;
-        self.rest(rest);
+        self.send_survey_order(SurveyOrder::Survey)?;
+        self.pause_unless_stopped(rest);
         Ok(())
     }
 
-    fn order(&self, order: Order) -> Result<(), Gone> {
-        self.orders.send(order).map_err(|_| Gone)
+    fn send_survey_order(&self, order: SurveyOrder) -> Result<(), ChannelClosed> {
+        self.orders.send(order).map_err(|_| ChannelClosed)
     }
 
-    fn rest(&self, time: Duration) {
+    fn pause_unless_stopped(&self, time: Duration) {
         let step = Duration::from_millis(100);
         let mut left = time;
         while !left.is_zero() && !self.stop.load(Ordering::Relaxed) {
@@ -112,23 +112,23 @@ impl Listener {
     }
 }
 
-// === impl Warnings ===
+// === impl EventWarnings ===
 
-impl Warnings {
+impl EventWarnings {
     /// Returns the current warnings.
     pub(super) fn current(&self) -> Vec<String> {
-        self.lock().clone()
+        self.lock_warnings().clone()
     }
 
     /// Replaces the warnings. Returns false if they are the same as before.
     fn replace(&self, warnings: Vec<String>) -> bool {
-        let mut now = self.lock();
+        let mut now = self.lock_warnings();
         let changed = *now != warnings;
         *now = warnings;
         changed
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+    fn lock_warnings(&self) -> MutexGuard<'_, Vec<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

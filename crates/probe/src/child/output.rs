@@ -11,15 +11,15 @@ use crate::protocol::{DESCRIPTOR, Message};
 
 /// Descriptor of the lines.
 #[derive(Debug)]
-pub(super) struct Output(File);
+pub(super) struct LineOutput(File);
 
-// === impl Output ===
+// === impl LineOutput ===
 
-impl Output {
+impl LineOutput {
     /// Moves the standard output to a descriptor of its own. If the agent runs the probe, prints to
     /// the standard output go to the standard error: a vendor's library that prints must not break
     /// a line.
-    pub(super) fn open(supervised: bool) -> io::Result<Self> {
+    pub(super) fn open_output(supervised: bool) -> io::Result<Self> {
         let lines = fcntl_dupfd_cloexec(io::stdout(), DESCRIPTOR)?;
         if supervised {
             dup2_stdout(io::stderr())?;
@@ -29,7 +29,7 @@ impl Output {
 
     /// Writes one line. Blocks while the pipe is full: without a reader there is nothing else to
     /// do.
-    pub(super) fn write(&mut self, message: &Message) -> io::Result<()> {
+    pub(super) fn write_message(&mut self, message: &Message) -> io::Result<()> {
         let mut line = message.line();
         line.push('\n');
         self.0.write_all(line.as_bytes())

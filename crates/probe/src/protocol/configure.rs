@@ -112,7 +112,7 @@ impl Configure {
     ///
     /// # Errors
     /// A known key has a value of the wrong type.
-    pub fn section<T: Default + DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+    pub fn parse_section<T: Default + DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         if self.backend.is_null() {
             return Ok(T::default());
         }
@@ -195,7 +195,7 @@ mod tests {
                 backend,
                 ..Configure::default()
             };
-            configure.section::<Section>()
+            configure.parse_section::<Section>()
         };
         assert_eq!(read(Value::Null).unwrap(), Section::default());
         assert_eq!(read(json!({"path": "/x"})).unwrap().path, "/x");

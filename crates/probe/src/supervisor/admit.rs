@@ -11,7 +11,7 @@ const NAMED: usize = 3;
 /// Removes the devices with a device node that the probe may not name, and adds a warning for them.
 /// `allow` is `None` for a built-in probe, which may name any. Sets the vendor of every device to
 /// `backend`: the vendor selects the rules, so a probe must not choose another one.
-pub(super) fn admit(backend: &str, allow: Option<&[NodePattern]>, report: &mut Report) {
+pub(super) fn admit_devices(backend: &str, allow: Option<&[NodePattern]>, report: &mut Report) {
     let mut refused = Vec::new();
     report.devices.retain_mut(|device| {
         backend.clone_into(&mut device.vendor);
@@ -36,7 +36,7 @@ pub(super) fn admit(backend: &str, allow: Option<&[NodePattern]>, report: &mut R
 /// Finds the first device node that no pattern allows.
 fn foreign_node<'d>(device: &'d Device, allow: &[NodePattern]) -> Option<&'d str> {
     let mut nodes = device.nodes.iter().map(|node| node.path.as_str());
-    nodes.find(|node| !allow.iter().any(|pattern| pattern.matches(node)))
+    nodes.find(|node| !allow.iter().any(|pattern| pattern.matches_path(node)))
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
         };
         Device {
             nodes: vec![node],
-            ..Device::unnamed("nvidia", id)
+            ..Device::bare_card("nvidia", id)
         }
     }
 
@@ -62,7 +62,7 @@ mod tests {
             ..Report::default()
         };
         let allow = ["/dev/crypto*".parse().unwrap()];
-        admit("crypto", Some(&allow), &mut report);
+        admit_devices("crypto", Some(&allow), &mut report);
         let kept: Vec<(&str, &str)> = report
             .devices
             .iter()
@@ -86,7 +86,7 @@ mod tests {
             devices: devices.collect(),
             ..Report::default()
         };
-        admit("crypto", Some(&[]), &mut report);
+        admit_devices("crypto", Some(&[]), &mut report);
         assert_eq!(report.devices, []);
         assert_eq!(report.warnings.len(), NAMED + 1);
         assert!(report.warnings[NAMED].starts_with("97 more"));
@@ -98,7 +98,7 @@ mod tests {
             devices: vec![device("a", "/dev/nvidia0")],
             ..Report::default()
         };
-        admit("nvidia", None, &mut report);
+        admit_devices("nvidia", None, &mut report);
         assert_eq!(report.devices.len(), 1);
     }
 }

@@ -6,49 +6,53 @@ use jiff::Timestamp;
 use model::CardRef;
 
 use super::{
-    orders::{Until, Which},
-    process::{Number, Role},
+    orders::{ReleaseEnd, ReleaseScope},
+    process::{ProcessNumber, Role},
 };
-use crate::sighting::{Release, Released};
+use crate::sighting::{ReleaseStatus, Releases};
 
 /// All releases. A release that has ended stays until a process has read its card again.
 #[derive(Debug, Default)]
-pub(super) struct Aside {
-    entries: BTreeMap<Which, Entry>,
+pub(super) struct ReleaseTable {
+    entries: BTreeMap<ReleaseScope, ReleaseEntry>,
 }
 
 /// Difference that an order makes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct ReleaseChange {
     /// Releases that begin with this order.
-    pub(super) released: Vec<Which>,
+    pub(super) released: Vec<ReleaseScope>,
     /// Releases that end with this order.
-    pub(super) resumed: Vec<Which>,
+    pub(super) resumed: Vec<ReleaseScope>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ReleaseEntry {
     until: Timestamp,
     own: bool,
     /// Processes up to this number may have driver handles of the cards.
-    before: Number,
+    before: ProcessNumber,
     /// Set when the release has ended: processes after this number read the cards again.
-    resumed: Option<Number>,
+    resumed: Option<ProcessNumber>,
 }
 
-// === impl Aside ===
+// === impl ReleaseTable ===
 
-impl Aside {
+impl ReleaseTable {
     /// Applies the ordered releases. `started` is the number of the last process that was started.
-    pub(super) fn obey(&mut self, wanted: &BTreeMap<Which, Until>, started: Number) -> Change {
-        let mut change = Change::default();
+    pub(super) fn apply_releases(
+        &mut self,
+        wanted: &BTreeMap<ReleaseScope, ReleaseEnd>,
+        started: ProcessNumber,
+    ) -> ReleaseChange {
+        let mut change = ReleaseChange::default();
         for (which, until) in wanted {
             match self.entries.get_mut(which) {
                 Some(entry) if entry.resumed.is_none() => {
                     (entry.until, entry.own) = (until.time, until.own);
                 }
                 _ => {
-                    let entry = Entry {
+                    let entry = ReleaseEntry {
                         until: until.time,
                         own: until.own,
                         before: started,
@@ -70,54 +74,54 @@ impl Aside {
 
     /// Returns true if every card is released.
     pub(super) fn holds_all(&self) -> bool {
-        self.holds(Which::All)
+        self.is_in_force(ReleaseScope::All)
     }
 
     /// Returns true if `card` is released, alone or with all cards.
     pub(super) fn holds_card(&self, card: CardRef) -> bool {
-        self.holds_all() || self.holds(Which::Card(card))
+        self.holds_all() || self.is_in_force(ReleaseScope::Card(card))
     }
 
     /// Lists the cards that are released alone.
-    pub(super) fn cards(&self) -> impl Iterator<Item = CardRef> {
+    pub(super) fn list_cards_released(&self) -> impl Iterator<Item = CardRef> {
         self.entries.keys().filter_map(|which| match which {
-            Which::Card(card) if self.holds(*which) => Some(*card),
+            ReleaseScope::Card(card) if self.is_in_force(*which) => Some(*card),
             _ => None,
         })
     }
 
     /// Removes the releases that ended before the main process `number` started: its report has
     /// their cards again.
-    pub(super) fn reported(&mut self, number: Number) {
+    pub(super) fn reported(&mut self, number: ProcessNumber) {
         self.entries
             .retain(|_, entry| entry.resumed.is_none_or(|last| number <= last));
     }
 
     /// Removes the releases that have ended, although no process has read their cards again.
     // The main process has failed: from now on its error is the reason why the cards are missing.
-    pub(super) fn failed(&mut self) {
+    pub(super) fn remove_ended(&mut self) {
         self.entries.retain(|_, entry| entry.resumed.is_none());
     }
 
     /// Describes the releases for the state of the backend. `live` has the processes that have not
     /// ended, `occupied` the agent's own work on cards. Both keep a release from being closed.
-    pub(super) fn released(
+    pub(super) fn describe_releases(
         &self,
-        live: &BTreeMap<Number, Role>,
-        occupied: &BTreeSet<Which>,
-    ) -> Released {
-        let mut released = Released::default();
+        live: &BTreeMap<ProcessNumber, Role>,
+        occupied: &BTreeSet<ReleaseScope>,
+    ) -> Releases {
+        let mut released = Releases::default();
         for (which, entry) in &self.entries {
             let mut older = live.range(..=entry.before);
-            let release = Release {
+            let release = ReleaseStatus {
                 until: entry.until,
                 own: entry.own,
                 closed: !older.any(|(_, role)| which.is_touched_by(*role))
                     && !occupied.iter().any(|work| which.meets(*work)),
             };
             match which {
-                Which::All => released.all = Some(release),
-                Which::Card(card) => {
+                ReleaseScope::All => released.all = Some(release),
+                ReleaseScope::Card(card) => {
                     released.cards.insert(*card, release);
                 }
             }
@@ -125,15 +129,15 @@ impl Aside {
         released
     }
 
-    fn holds(&self, which: Which) -> bool {
+    fn is_in_force(&self, which: ReleaseScope) -> bool {
         let entry = self.entries.get(&which);
         entry.is_some_and(|entry| entry.resumed.is_none())
     }
 }
 
-// === impl Which ===
+// === impl ReleaseScope ===
 
-impl Which {
+impl ReleaseScope {
     /// Returns true if a process with this role may have driver handles of the cards.
     pub(super) fn is_touched_by(self, role: Role) -> bool {
         match (self, role) {
@@ -153,8 +157,8 @@ mod tests {
         CardRef::Index(index)
     }
 
-    fn wanted(which: &[Which]) -> BTreeMap<Which, Until> {
-        let until = Until {
+    fn wanted(which: &[ReleaseScope]) -> BTreeMap<ReleaseScope, ReleaseEnd> {
+        let until = ReleaseEnd {
             time: Timestamp::UNIX_EPOCH,
             deadline: Instant::now() + Duration::from_secs(60),
             own: false,
@@ -164,12 +168,12 @@ mod tests {
 
     #[test]
     fn a_card_is_closed_when_every_process_that_could_touch_it_has_ended() {
-        let mut aside = Aside::default();
-        let change = aside.obey(&wanted(&[Which::Card(card(1))]), 3);
-        assert_eq!(change.released, [Which::Card(card(1))]);
-        let closed = |live: &[(Number, Role)]| {
+        let mut aside = ReleaseTable::default();
+        let change = aside.apply_releases(&wanted(&[ReleaseScope::Card(card(1))]), 3);
+        assert_eq!(change.released, [ReleaseScope::Card(card(1))]);
+        let closed = |live: &[(ProcessNumber, Role)]| {
             let live = live.iter().copied().collect();
-            aside.released(&live, &BTreeSet::new()).cards[&card(1)].closed
+            aside.describe_releases(&live, &BTreeSet::new()).cards[&card(1)].closed
         };
         assert!(!closed(&[(2, Role::Main)]));
         assert!(!closed(&[(3, Role::Solo(card(1)))]));
@@ -179,36 +183,37 @@ mod tests {
 
     #[test]
     fn a_card_is_not_closed_while_the_agent_works_on_it() {
-        let mut aside = Aside::default();
-        aside.obey(&wanted(&[Which::Card(card(1))]), 0);
-        let closed = |work: Which| {
-            let told = aside.released(&BTreeMap::new(), &BTreeSet::from([work]));
+        let mut aside = ReleaseTable::default();
+        aside.apply_releases(&wanted(&[ReleaseScope::Card(card(1))]), 0);
+        let closed = |work: ReleaseScope| {
+            let told = aside.describe_releases(&BTreeMap::new(), &BTreeSet::from([work]));
             told.cards[&card(1)].closed
         };
-        assert!(closed(Which::Card(card(0))));
-        assert!(!closed(Which::Card(card(1))) && !closed(Which::All));
+        assert!(closed(ReleaseScope::Card(card(0))));
+        assert!(!closed(ReleaseScope::Card(card(1))) && !closed(ReleaseScope::All));
     }
 
     #[test]
     fn a_release_ends_with_the_first_report_of_a_process_that_looks_again() {
-        let mut aside = Aside::default();
-        aside.obey(&wanted(&[Which::All]), 1);
+        let mut aside = ReleaseTable::default();
+        aside.apply_releases(&wanted(&[ReleaseScope::All]), 1);
         assert!(aside.holds_all() && aside.holds_card(card(0)));
-        let change = aside.obey(&wanted(&[]), 1);
-        assert_eq!(change.resumed, [Which::All]);
+        let change = aside.apply_releases(&wanted(&[]), 1);
+        assert_eq!(change.resumed, [ReleaseScope::All]);
         assert!(!aside.holds_all(), "a process may be started again");
         aside.reported(1);
-        let told = |aside: &Aside| aside.released(&BTreeMap::new(), &BTreeSet::new());
+        let told =
+            |aside: &ReleaseTable| aside.describe_releases(&BTreeMap::new(), &BTreeSet::new());
         assert!(told(&aside).all.is_some());
         aside.reported(2);
-        assert_eq!(told(&aside), Released::default());
+        assert_eq!(told(&aside), Releases::default());
     }
 
     #[test]
     fn a_second_order_only_moves_the_end() {
-        let mut aside = Aside::default();
-        aside.obey(&wanted(&[Which::Card(card(0))]), 1);
-        let change = aside.obey(&wanted(&[Which::Card(card(0))]), 2);
-        assert_eq!(change, Change::default());
+        let mut aside = ReleaseTable::default();
+        aside.apply_releases(&wanted(&[ReleaseScope::Card(card(0))]), 1);
+        let change = aside.apply_releases(&wanted(&[ReleaseScope::Card(card(0))]), 2);
+        assert_eq!(change, ReleaseChange::default());
     }
 }

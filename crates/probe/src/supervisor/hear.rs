@@ -4,10 +4,10 @@ use model::Tier;
 use tokio::time::Instant;
 
 use super::{
-    OPTIONAL, Settings, Supervisor,
-    admit::admit,
-    process::{Heard, Number, Role},
-    stuck::Concern,
+    OPTIONAL, Supervisor, SupervisorSettings,
+    admit::admit_devices,
+    process::{ProcessNumber, ProcessOutput, Role},
+    stuck::CallScope,
 };
 use crate::{
     protocol::{self, Message},
@@ -24,7 +24,7 @@ const CALM_BEATS: u32 = 2;
 
 impl Supervisor {
     /// Handles a line of a process.
-    pub(super) async fn hear(&mut self, number: Number, heard: Heard) {
+    pub(super) async fn handle_output(&mut self, number: ProcessNumber, heard: ProcessOutput) {
         let now = Instant::now();
         // The process was asked to exit meanwhile: its lines may describe cards that are released
         // now.
@@ -35,8 +35,8 @@ impl Supervisor {
         running.lines = running.lines.saturating_add(1);
         let role = running.process.role;
         match heard {
-            Heard::Message(message) => match *message {
-                Message::Hello(hello) if hello.protocol != protocol::VERSION => self.fail(
+            ProcessOutput::Message(message) => match *message {
+                Message::Hello(hello) if hello.protocol != protocol::VERSION => self.handle_failure(
                     number,
                     format!(
                         "the probe speaks version {} of the protocol, this agent version {}: see \
@@ -49,41 +49,41 @@ impl Supervisor {
                 Message::Hello(_) => {}
                 Message::Report(mut report) => {
                     running.reported = true;
-                    let Settings { name, allow, .. } = &self.settings;
-                    admit(name, allow.as_deref(), &mut report);
-                    self.picture.report(role, *report);
+                    let SupervisorSettings { name, allow, .. } = &self.settings;
+                    admit_devices(name, allow.as_deref(), &mut report);
+                    self.picture.add_report(role, *report);
                     if role == Role::Main {
                         self.estate.aside.reported(number);
-                        self.ledger.heal(Concern::Driver, now);
+                        self.ledger.heal(CallScope::Driver, now);
                     }
                 }
-                Message::Beat(beat) => self.beat(number, &beat, now),
+                Message::Beat(beat) => self.handle_beat(number, &beat, now),
                 // Deep checks are commands that the agent runs: see docs/probe-protocol.md,
                 // checkup.
                 Message::Checkup(checkup) if checkup.reading.values.tier() == Tier::Deep => {}
                 message => {
                     if let Some(update) = Update::of_device(&self.settings.name, message) {
-                        self.send(update).await;
+                        self.send_update(update).await;
                     }
                 }
             },
-            Heard::Nonsense(error) => {
+            ProcessOutput::InvalidLine(error) => {
                 running.nonsense += 1;
                 match running.nonsense {
                     1 => tracing::warn!(probe = self.settings.name, %error, "a line is ignored"),
-                    NONSENSE_LIMIT.. => self.fail(number, error.to_string(), now),
+                    NONSENSE_LIMIT.. => self.handle_failure(number, error.to_string(), now),
                     _ => {}
                 }
             }
-            Heard::End(why) => self.fail(number, format!("the probe stopped: {why}"), now),
+            ProcessOutput::End(why) => self.handle_failure(number, format!("the probe stopped: {why}"), now),
         }
     }
 
-    fn beat(&mut self, number: Number, beat: &protocol::Beat, now: Instant) {
+    fn handle_beat(&mut self, number: ProcessNumber, beat: &protocol::Beat, now: Instant) {
         let Some(running) = self.running.get_mut(&number) else {
             return;
         };
-        running.timing.hear(beat, now);
+        running.timing.update_calls(beat, now);
         running.calm = match beat.calls.is_empty() && running.reported {
             true => running.calm.saturating_add(1),
             false => 0,
@@ -101,8 +101,8 @@ impl Supervisor {
             }
             Role::Solo(card) => {
                 tracing::info!(probe = self.settings.name, %card, "the card answers again");
-                self.ledger.heal(Concern::Card(card), now);
-                self.dismiss(number, self.settings.limits.call);
+                self.ledger.heal(CallScope::Card(card), now);
+                self.stop_process(number, self.settings.limits.call);
                 self.replace_main();
             }
         }

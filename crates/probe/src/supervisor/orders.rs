@@ -14,11 +14,11 @@ use tokio::{sync::watch, time::Instant};
 /// Orders to one supervisor. Cheap to clone, never blocks. Orders that are given before the
 /// supervisor runs are carried out before its first process starts.
 #[derive(Clone, Debug)]
-pub struct Orders(watch::Sender<Wanted>);
+pub struct Orders(watch::Sender<DesiredState>);
 
 /// Cards that a release covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Which {
+pub enum ReleaseScope {
     /// Every card: all probe processes end.
     All,
     /// One card: a process that does not open this card reads the others.
@@ -29,27 +29,27 @@ pub enum Which {
 // The whole state and not single orders: a watch channel keeps only the newest value, so a
 // supervisor that was busy misses nothing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct DesiredState {
     /// Number of refresh orders so far.
     pub(super) refreshes: u64,
     /// Releases, each with its end.
-    pub(super) released: BTreeMap<Which, Until>,
+    pub(super) released: BTreeMap<ReleaseScope, ReleaseEnd>,
     /// The agent's own work on cards.
-    pub(super) occupied: BTreeSet<Which>,
+    pub(super) occupied: BTreeSet<ReleaseScope>,
 }
 
 /// Guard of the agent's own work on cards: a command that may have a card open. A release of the
 /// card does not count as closed before the guard is dropped.
 #[derive(Debug)]
-pub struct Occupied {
+pub struct CardWork {
     orders: Orders,
-    which: Which,
-    wanted: watch::Receiver<Wanted>,
+    which: ReleaseScope,
+    wanted: watch::Receiver<DesiredState>,
 }
 
 /// End and owner of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Until {
+pub(super) struct ReleaseEnd {
     /// End by the wall clock, to show. Also identifies the release.
     pub(super) time: Timestamp,
     /// End by the monotonic clock, which decides: the wall clock may be set.
@@ -58,21 +58,21 @@ pub(super) struct Until {
     pub(super) own: bool,
 }
 
-// === impl Which ===
+// === impl ReleaseScope ===
 
-impl Which {
+impl ReleaseScope {
     /// Returns true if this covers all of `one`.
-    fn has(self, one: Self) -> bool {
+    fn includes_scope(self, one: Self) -> bool {
         self == Self::All || self == one
     }
 
     /// Returns true if both cover a common card.
     pub(super) fn meets(self, other: Self) -> bool {
-        self.has(other) || other == Self::All
+        self.includes_scope(other) || other == Self::All
     }
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for ReleaseScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("every card"),
@@ -86,7 +86,7 @@ impl fmt::Display for Which {
 impl Orders {
     /// Orders a new survey of all cards now. The resulting state is published even if nothing
     /// changed, and the samples of the survey follow it.
-    pub fn refresh(&self) {
+    pub fn request_refresh(&self) {
         self.0.send_modify(|wanted| wanted.refreshes += 1);
     }
 
@@ -94,43 +94,43 @@ impl Orders {
     /// are closed within two seconds, unless a process hangs; the published state says so. The
     /// release ends by itself. A second release of the same cards replaces the first. Returns the
     /// end of the release.
-    pub fn release(&self, which: Which, time: Duration) -> Timestamp {
+    pub fn release_cards(&self, which: ReleaseScope, time: Duration) -> Timestamp {
         self.give_up(which, time, false)
     }
 
     /// Releases `which` for the agent itself, to reset the cards. The published state distinguishes
     /// the two owners. `None` if the cards are released already.
-    pub fn lend(&self, which: Which, time: Duration) -> Option<Timestamp> {
-        (!self.holds(which)).then(|| self.give_up(which, time, true))
+    pub fn release_to_agent(&self, which: ReleaseScope, time: Duration) -> Option<Timestamp> {
+        (!self.is_release_ordered(which)).then(|| self.give_up(which, time, true))
     }
 
     /// Returns true if `which` is released, alone or with every card.
-    pub fn holds(&self, which: Which) -> bool {
+    pub fn is_release_ordered(&self, which: ReleaseScope) -> bool {
         let wanted = self.0.borrow();
-        [Which::All, which]
+        [ReleaseScope::All, which]
             .iter()
             .any(|which| wanted.released.contains_key(which))
     }
 
     /// Begins the agent's own work on `which`. `None` if a card of it is released, or has other
     /// work.
-    pub fn occupy(&self, which: Which) -> Option<Occupied> {
+    pub fn occupy(&self, which: ReleaseScope) -> Option<CardWork> {
         let has_begun = self.0.send_if_modified(|wanted| {
-            let is_free = |other: &Which| !which.meets(*other);
+            let is_free = |other: &ReleaseScope| !which.meets(*other);
             let mut taken = wanted.released.keys().chain(&wanted.occupied);
             taken.all(is_free) && wanted.occupied.insert(which)
         });
-        has_begun.then(|| Occupied {
+        has_begun.then(|| CardWork {
             orders: self.clone(),
             which,
             wanted: self.subscribe(),
         })
     }
 
-    fn give_up(&self, which: Which, time: Duration, own: bool) -> Timestamp {
+    fn give_up(&self, which: ReleaseScope, time: Duration, own: bool) -> Timestamp {
         // `Timestamp` and `Instant` panic on overflow. A year is longer than any agent runs.
         let time = time.min(Duration::from_hours(24 * 365));
-        let until = Until {
+        let until = ReleaseEnd {
             time: Timestamp::now() + time,
             deadline: Instant::now() + time,
             own,
@@ -143,30 +143,30 @@ impl Orders {
 
     /// Ends the operator's releases of `which` now; with `All` every release of an operator.
     /// Releases for the agent itself stay. Returns false if there was nothing to end.
-    pub fn resume(&self, which: Which) -> bool {
-        self.withdraw(|one, until| which.has(one) && !until.own)
+    pub fn end_operator_releases(&self, which: ReleaseScope) -> bool {
+        self.withdraw(|one, until| which.includes_scope(one) && !until.own)
     }
 
     /// Returns true if a card of `which` is released for the agent itself.
-    pub fn lends(&self, which: Which) -> bool {
+    pub fn lends(&self, which: ReleaseScope) -> bool {
         let released = &self.0.borrow().released;
         released
             .iter()
-            .any(|(one, until)| until.own && which.has(*one))
+            .any(|(one, until)| until.own && which.includes_scope(*one))
     }
 
     /// Ends the release of `which` that ends at `until`, unless another one has replaced it since.
-    pub fn take_back(&self, which: Which, until: Timestamp) {
+    pub fn take_back(&self, which: ReleaseScope, until: Timestamp) {
         self.withdraw(|one, given| one == which && given.time == until);
     }
 
     /// Ends the releases whose time is over.
-    pub(super) fn expire(&self, now: Instant) {
+    pub(super) fn end_expired(&self, now: Instant) {
         self.withdraw(|_, until| until.deadline <= now);
     }
 
     /// Removes the releases for which `over` is true. Returns true if there was one.
-    fn withdraw(&self, over: impl Fn(Which, &Until) -> bool) -> bool {
+    fn withdraw(&self, over: impl Fn(ReleaseScope, &ReleaseEnd) -> bool) -> bool {
         self.0.send_if_modified(|wanted| {
             let before = wanted.released.len();
             wanted.released.retain(|which, until| !over(*which, until));
@@ -174,25 +174,26 @@ impl Orders {
         })
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Wanted> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<DesiredState> {
         self.0.subscribe()
     }
 }
 
-// === impl Occupied ===
+// === impl CardWork ===
 
-impl Occupied {
+impl CardWork {
     /// Waits until a card of this work is released. The caller must then end the work and drop the
     /// guard.
     pub async fn recalled(&mut self) {
         let which = self.which;
-        let is_released = |wanted: &Wanted| wanted.released.keys().any(|one| which.meets(*one));
+        let is_released =
+            |wanted: &DesiredState| wanted.released.keys().any(|one| which.meets(*one));
         // Cannot fail: the sender in `orders` keeps the channel open.
         let _ = self.wanted.wait_for(is_released).await;
     }
 }
 
-impl Drop for Occupied {
+impl Drop for CardWork {
     fn drop(&mut self) {
         self.orders.0.send_modify(|wanted| {
             wanted.occupied.remove(&self.which);
@@ -202,7 +203,7 @@ impl Drop for Occupied {
 
 impl Default for Orders {
     fn default() -> Self {
-        Self(watch::Sender::new(Wanted::default()))
+        Self(watch::Sender::new(DesiredState::default()))
     }
 }
 
@@ -214,50 +215,61 @@ mod tests {
     fn what_an_operator_has_got_meanwhile_is_not_taken_back() {
         let orders = Orders::default();
         let wanted = orders.subscribe();
-        let [lent, other] = [0, 1].map(|index| Which::Card(CardRef::Index(index)));
-        let [until, until_other] =
-            [lent, other].map(|which| orders.lend(which, Duration::from_secs(25)).unwrap());
-        orders.release(lent, Duration::from_secs(600));
+        let [lent, other] = [0, 1].map(|index| ReleaseScope::Card(CardRef::Index(index)));
+        let [until, until_other] = [lent, other].map(|which| {
+            orders
+                .release_to_agent(which, Duration::from_secs(25))
+                .unwrap()
+        });
+        orders.release_cards(lent, Duration::from_secs(600));
         orders.take_back(lent, until);
         orders.take_back(other, until_other);
-        let left: Vec<Which> = wanted.borrow().released.keys().copied().collect();
+        let left: Vec<ReleaseScope> = wanted.borrow().released.keys().copied().collect();
         assert_eq!(left, [lent]);
         assert!(!wanted.borrow().released[&lent].own);
-        assert_eq!(orders.lend(lent, Duration::from_secs(25)), None);
-        orders.release(Which::All, Duration::from_secs(600));
-        assert_eq!(orders.lend(other, Duration::from_secs(25)), None);
+        assert_eq!(orders.release_to_agent(lent, Duration::from_secs(25)), None);
+        orders.release_cards(ReleaseScope::All, Duration::from_secs(600));
+        assert_eq!(
+            orders.release_to_agent(other, Duration::from_secs(25)),
+            None
+        );
     }
 
     #[tokio::test]
     async fn work_on_a_card_is_recalled_by_its_release_and_none_begins_meanwhile() {
         let orders = Orders::default();
-        let [card, other] = [0, 1].map(|index| Which::Card(CardRef::Index(index)));
+        let [card, other] = [0, 1].map(|index| ReleaseScope::Card(CardRef::Index(index)));
         let mut work = orders.occupy(card).unwrap();
-        assert!(orders.occupy(card).is_none() && orders.occupy(Which::All).is_none());
+        assert!(orders.occupy(card).is_none() && orders.occupy(ReleaseScope::All).is_none());
         let mut more = orders.occupy(other).unwrap();
-        orders.release(card, Duration::from_secs(600));
+        orders.release_cards(card, Duration::from_secs(600));
         work.recalled().await;
         drop(work);
         assert!(orders.occupy(card).is_none(), "it is released");
         assert!(futures_util::FutureExt::now_or_never(more.recalled()).is_none());
-        orders.release(Which::All, Duration::from_secs(600));
+        orders.release_cards(ReleaseScope::All, Duration::from_secs(600));
         more.recalled().await;
         drop(more);
-        orders.resume(Which::All);
-        assert!(orders.occupy(Which::All).is_some());
+        orders.end_operator_releases(ReleaseScope::All);
+        assert!(orders.occupy(ReleaseScope::All).is_some());
     }
 
     #[test]
     fn what_the_agent_itself_has_no_operator_takes_back() {
         let orders = Orders::default();
-        let [lent, other] = [0, 1].map(|index| Which::Card(CardRef::Index(index)));
-        let until = orders.lend(lent, Duration::from_secs(25)).unwrap();
-        assert!(orders.lends(lent) && orders.lends(Which::All) && !orders.lends(other));
-        orders.release(other, Duration::from_secs(600));
-        assert!(!orders.resume(lent));
-        assert!(orders.resume(Which::All), "the other one");
-        assert!(orders.holds(lent) && !orders.holds(other));
+        let [lent, other] = [0, 1].map(|index| ReleaseScope::Card(CardRef::Index(index)));
+        let until = orders
+            .release_to_agent(lent, Duration::from_secs(25))
+            .unwrap();
+        assert!(orders.lends(lent) && orders.lends(ReleaseScope::All) && !orders.lends(other));
+        orders.release_cards(other, Duration::from_secs(600));
+        assert!(!orders.end_operator_releases(lent));
+        assert!(
+            orders.end_operator_releases(ReleaseScope::All),
+            "the other one"
+        );
+        assert!(orders.is_release_ordered(lent) && !orders.is_release_ordered(other));
         orders.take_back(lent, until);
-        assert!(!orders.holds(lent) && !orders.lends(Which::All));
+        assert!(!orders.is_release_ordered(lent) && !orders.lends(ReleaseScope::All));
     }
 }

@@ -6,16 +6,16 @@ use model::{Backend, CardRef, Device, Phase, StuckCall};
 
 use super::{
     process::Role,
-    stuck::{Concern, Ledger},
+    stuck::{CallScope, StuckCalls},
 };
 use crate::{
     protocol::{ProblemKind, Report},
-    sighting::{Release, Released, Sighting},
+    sighting::{BackendState, ReleaseStatus, Releases},
 };
 
 /// Reports of all probe processes of a backend, and the rest of the state to publish.
 #[derive(Debug)]
-pub(super) struct Picture {
+pub(super) struct ReportMerger {
     name: String,
     main: Option<SharedReport>,
     /// Reports of processes that try a single card. Kept until the main process reports the card
@@ -27,7 +27,7 @@ pub(super) struct Picture {
     pub(super) unwatched: Option<String>,
     /// True if every card is released.
     pub(super) held: bool,
-    last: Option<Sighting>,
+    last: Option<BackendState>,
     /// True if the next report of the main process is published even if nothing changed.
     expected: bool,
 }
@@ -40,9 +40,9 @@ struct SharedReport {
     devices: Vec<Arc<Device>>,
 }
 
-// === impl Picture ===
+// === impl ReportMerger ===
 
-impl Picture {
+impl ReportMerger {
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -57,7 +57,7 @@ impl Picture {
     }
 
     /// Adds a report in place of the last one of this role.
-    pub(super) fn report(&mut self, role: Role, report: Report) {
+    pub(super) fn add_report(&mut self, role: Role, report: Report) {
         match role {
             Role::Main => {
                 self.unwatched = None;
@@ -75,7 +75,7 @@ impl Picture {
     }
 
     /// Sets the slow calls. Returns the ones that are new.
-    pub(super) fn name(&mut self, slow: Vec<StuckCall>) -> Vec<StuckCall> {
+    pub(super) fn set_slow_calls(&mut self, slow: Vec<StuckCall>) -> Vec<StuckCall> {
         let new = slow.iter().filter(|call| !self.slow.contains(call));
         let new = new.cloned().collect();
         self.slow = slow;
@@ -89,8 +89,12 @@ impl Picture {
     }
 
     /// Returns the state if it differs from the last one that was returned.
-    pub(super) fn changed(&mut self, ledger: &Ledger, released: Released) -> Option<Sighting> {
-        let sighting = self.sighting(ledger, released);
+    pub(super) fn take_changed(
+        &mut self,
+        ledger: &StuckCalls,
+        released: Releases,
+    ) -> Option<BackendState> {
+        let sighting = self.build_state(ledger, released);
         if self.last.as_ref() == Some(&sighting) {
             return None;
         }
@@ -98,37 +102,40 @@ impl Picture {
         Some(sighting)
     }
 
-    fn sighting(&self, ledger: &Ledger, released: Released) -> Sighting {
+    fn build_state(&self, ledger: &StuckCalls, released: Releases) -> BackendState {
         let stuck: BTreeMap<_, _> = ledger
-            .cards()
+            .list_stuck_cards()
             .map(|(card, call)| (card, call.clone()))
             .collect();
         let slow_driver = self
             .slow
             .iter()
-            .find(|call| Concern::of(call) == Concern::Driver);
-        Sighting {
-            backend: self.backend(ledger, &released),
-            devices: self.devices(&stuck, &released),
+            .find(|call| CallScope::of_call(call) == CallScope::Driver);
+        BackendState {
+            backend: self.build_backend(ledger, &released),
+            devices: self.merge_devices(&stuck, &released),
             stuck,
-            driver_stuck: ledger.stuck(Concern::Driver).or(slow_driver).cloned(),
+            driver_stuck: ledger
+                .stuck_call(CallScope::Driver)
+                .or(slow_driver)
+                .cloned(),
             unwatched: self.unwatched.clone(),
             released,
         }
     }
 
     /// Lists every device once. The main process takes precedence over processes of single cards.
-    fn devices(
+    fn merge_devices(
         &self,
         stuck: &BTreeMap<CardRef, StuckCall>,
-        released: &Released,
+        released: &Releases,
     ) -> Vec<Arc<Device>> {
         let mut devices: Vec<Arc<Device>> = Vec::new();
         for report in self.main.iter().chain(self.solo.values()) {
             for device in &report.devices {
                 let known = devices.iter().any(|known| known.id == device.id);
-                let left_out =
-                    stuck.keys().any(|card| card.covers(device)) || released.of(device).is_some();
+                let left_out = stuck.keys().any(|card| card.covers(device))
+                    || released.find_release(device).is_some();
                 if !known && !left_out {
                     devices.push(Arc::clone(device));
                 }
@@ -137,8 +144,8 @@ impl Picture {
         devices
     }
 
-    fn backend(&self, ledger: &Ledger, released: &Released) -> Backend {
-        let mut stuck: Vec<_> = ledger.calls().cloned().collect();
+    fn build_backend(&self, ledger: &StuckCalls, released: &Releases) -> Backend {
+        let mut stuck: Vec<_> = ledger.list_stuck_calls().cloned().collect();
         for call in &self.slow {
             if !stuck.contains(call) {
                 stuck.push(call.clone());
@@ -148,7 +155,9 @@ impl Picture {
             .main
             .as_ref()
             .and_then(|main| main.report.problem.as_ref());
-        let driver_stuck = stuck.iter().find(|c| Concern::of(c) == Concern::Driver);
+        let driver_stuck = stuck
+            .iter()
+            .find(|c| CallScope::of_call(c) == CallScope::Driver);
         let (phase, message) = if let Some(call) = driver_stuck {
             (Phase::DriverFailed, hung(call))
         } else if let Some(release) = &released.all
@@ -194,7 +203,7 @@ impl Picture {
     }
 
     /// Returns the phase and the message while every card is released.
-    fn released_phase(&self, release: &Release) -> (Phase, String) {
+    fn released_phase(&self, release: &ReleaseStatus) -> (Phase, String) {
         let message = if self.held {
             format!("released until {:.0}", release.until)
         } else {

@@ -23,7 +23,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{Children, Settings};
+use super::{ChildRegistry, SupervisorSettings};
 use crate::protocol::{self, CONFIGURE_LIMIT, Configure, LINE_LIMIT, Message};
 
 /// Capacity of the line buffer that is kept for the next line. A report is much longer than the
@@ -40,15 +40,15 @@ pub(super) enum Role {
 }
 
 /// Number of a process, counted over all supervisors of a backend.
-pub(super) type Number = u64;
+pub(super) type ProcessNumber = u64;
 
 /// Output of a process.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ProcessOutput {
     /// Valid message.
     Message(Box<Message>),
     /// Line that is not a valid message.
-    Nonsense(protocol::Error),
+    InvalidLine(protocol::Error),
     /// End of the output, with the reason: the process exited, closed its output, or wrote a line
     /// that is too long.
     End(String),
@@ -56,19 +56,19 @@ pub(super) enum Heard {
 
 /// Running probe process. Dropping the value kills the process group.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ProbeProcess {
     pub(super) role: Role,
     pub(super) heard: Instant,
-    number: Number,
-    children: Children,
+    number: ProcessNumber,
+    children: ChildRegistry,
     child: Child,
     stdin: Option<pipe::Sender>,
 }
 
 /// Process that has ended and was reaped.
 #[derive(Debug)]
-pub(super) struct Left {
-    pub(super) number: Number,
+pub(super) struct ExitedProcess {
+    pub(super) number: ProcessNumber,
     pub(super) pid: Option<u32>,
     pub(super) status: Option<ExitStatus>,
 }
@@ -76,8 +76,8 @@ pub(super) struct Left {
 /// Arguments of the start of a process.
 #[derive(Debug)]
 pub(super) struct Launch<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) number: Number,
+    pub(super) settings: &'a SupervisorSettings,
+    pub(super) number: ProcessNumber,
     pub(super) role: Role,
     /// Settings of this process, as opposed to those of the whole backend.
     pub(super) configure: &'a Configure,
@@ -92,18 +92,18 @@ pub struct Program {
     pub args: Vec<String>,
 }
 
-// === impl Process ===
+// === impl ProbeProcess ===
 
-impl Process {
+impl ProbeProcess {
     /// Starts a probe process. A task in `readers` forwards its lines to `heard`.
     ///
     /// # Errors
     /// The program cannot be started, or the line of settings does not fit into the pipe. No process is
     /// left in either case.
-    pub(super) fn start(
+    pub(super) fn start_probe(
         launch: &Launch<'_>,
         readers: &mut JoinSet<()>,
-        heard: mpsc::Sender<(Number, Heard)>,
+        heard: mpsc::Sender<(ProcessNumber, ProcessOutput)>,
     ) -> io::Result<Self> {
         let Launch {
             settings,
@@ -126,10 +126,10 @@ impl Process {
             .spawn()?;
         let pid = child.id();
         if let Some(pid) = pid {
-            settings.children.add(pid);
+            settings.children.add_pid(pid);
         }
         if let Some(stdout) = child.stdout.take() {
-            readers.spawn(read(number, stdout, heard));
+            readers.spawn(forward_lines(number, stdout, heard));
         }
         Ok(Self {
             role,
@@ -147,7 +147,7 @@ impl Process {
     }
 
     /// Sends a command. Returns false if the pipe is full or closed; does not wait.
-    pub(super) fn tell(&mut self, command: &protocol::Command) -> bool {
+    pub(super) fn send_command(&mut self, command: &protocol::Command) -> bool {
         let line = command.line();
         let Some(stdin) = &mut self.stdin else {
             return false;
@@ -162,12 +162,12 @@ impl Process {
     /// is gone.
     // A process in an uninterruptible sleep in the driver does not die of SIGKILL until the kernel
     // function returns, which may be never.
-    pub(super) fn abandon(mut self, leaving: &mut JoinSet<Left>) {
+    pub(super) fn abandon(mut self, leaving: &mut JoinSet<ExitedProcess>) {
         let (number, pid) = (self.number, self.pid());
-        self.kill();
+        self.kill_group();
         leaving.spawn(async move {
             let status = self.reap().await;
-            Left {
+            ExitedProcess {
                 number,
                 pid,
                 status,
@@ -176,18 +176,18 @@ impl Process {
     }
 
     /// Asks the process to exit by closing its input, and kills it after `limit`. Does not wait.
-    pub(super) fn dismiss(mut self, limit: Duration, leaving: &mut JoinSet<Left>) {
+    pub(super) fn stop_gracefully(mut self, limit: Duration, leaving: &mut JoinSet<ExitedProcess>) {
         let (number, pid) = (self.number, self.pid());
         leaving.spawn(async move {
             drop(self.stdin.take());
             let status = match timeout(limit, self.reap()).await {
                 Ok(status) => status,
                 Err(_still_there) => {
-                    self.kill();
+                    self.kill_group();
                     self.reap().await
                 }
             };
-            Left {
+            ExitedProcess {
                 number,
                 pid,
                 status,
@@ -196,19 +196,19 @@ impl Process {
     }
 }
 
-impl Process {
+impl ProbeProcess {
     /// Waits for the end of the process and reaps it.
     async fn reap(&mut self) -> Option<ExitStatus> {
         let pid = self.pid();
         let status = self.child.wait().await.ok();
         if let Some(pid) = pid {
-            self.children.remove(pid);
+            self.children.remove_pid(pid);
         }
         status
     }
 
     /// Kills the process group: the probe and all processes that it started.
-    fn kill(&mut self) {
+    fn kill_group(&mut self) {
         let Some(id) = self.child.id() else { return };
         if let Some(group) = Pid::from_raw(id.cast_signed()) {
             let _ = kill_process_group(group, Signal::KILL);
@@ -216,9 +216,9 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ProbeProcess {
     fn drop(&mut self) {
-        self.kill();
+        self.kill_group();
     }
 }
 
@@ -248,7 +248,11 @@ fn filled_input(configure: &Configure) -> io::Result<(pipe::Sender, PipeReader)>
 
 /// Forwards the lines of a probe. An invalid line is forwarded as such; a line beyond the limit
 /// ends the probe. Lines of unknown types are dropped.
-async fn read(number: Number, lines: ChildStdout, heard: mpsc::Sender<(Number, Heard)>) {
+async fn forward_lines(
+    number: ProcessNumber,
+    lines: ChildStdout,
+    heard: mpsc::Sender<(ProcessNumber, ProcessOutput)>,
+) {
     let mut lines = BufReader::new(lines);
     let mut line = Vec::new();
     let end = loop {
@@ -263,15 +267,15 @@ async fn read(number: Number, lines: ChildStdout, heard: mpsc::Sender<(Number, H
             }
             Err(error) => break format!("its output cannot be read: {error}"),
             Ok(_) if line.trim_ascii().is_empty() => continue,
-            Ok(_) => match Message::parse(&line) {
-                Ok(Some(message)) => Heard::Message(Box::new(message)),
+            Ok(_) => match Message::parse_line(&line) {
+                Ok(Some(message)) => ProcessOutput::Message(Box::new(message)),
                 Ok(None) => continue,
-                Err(error) => Heard::Nonsense(error),
+                Err(error) => ProcessOutput::InvalidLine(error),
             },
         };
         if heard.send((number, said)).await.is_err() {
             return;
         }
     };
-    let _ = heard.send((number, Heard::End(end))).await;
+    let _ = heard.send((number, ProcessOutput::End(end))).await;
 }

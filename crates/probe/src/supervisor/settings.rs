@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use model::NodePattern;
 
-use super::{children::Children, orders::Orders, process::Program};
+use super::{children::ChildRegistry, orders::Orders, process::Program};
 use crate::protocol::Configure;
 
 /// Settings of a supervisor.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SupervisorSettings {
     /// Name of the backend: `nvidia`.
     pub name: String,
     /// Command line of the probe.
@@ -22,7 +22,7 @@ pub struct Settings {
     /// Time limits.
     pub limits: Limits,
     /// Registry of child processes, shared by the whole agent.
-    pub children: Children,
+    pub children: ChildRegistry,
     /// Orders to this supervisor.
     pub orders: Orders,
 }

@@ -3,9 +3,9 @@
 use tokio::time::Instant;
 
 use super::{
-    OPTIONAL, Running, Supervisor,
-    process::{Launch, Process, Role},
-    stuck::{Concern, Timing},
+    OPTIONAL, RunningProbe, Supervisor,
+    process::{Launch, ProbeProcess, Role},
+    stuck::{CallScope, CallTimer},
 };
 use crate::protocol::{Configure, Scope};
 
@@ -14,32 +14,39 @@ use crate::protocol::{Configure, Scope};
 impl Supervisor {
     /// Starts the main process and the tries of stuck cards that are due.
     pub(super) fn start_due(&mut self, now: Instant) {
-        let driver_rests =
-            self.ledger.holds(Concern::Driver) && !self.ledger.due(Concern::Driver, now);
+        let driver_rests = self.ledger.is_stuck(CallScope::Driver)
+            && !self.ledger.is_retry_due(CallScope::Driver, now);
         if self.estate.aside.holds_all() {
             return;
         }
-        let mut cards: Vec<_> = self.ledger.cards().map(|(card, _)| card).collect();
-        cards.extend(self.estate.aside.cards());
+        let mut cards: Vec<_> = self
+            .ledger
+            .list_stuck_cards()
+            .map(|(card, _)| card)
+            .collect();
+        cards.extend(self.estate.aside.list_cards_released());
         cards.sort();
         cards.dedup();
-        if self.main().is_none() && now >= self.restart && !driver_rests {
+        if self.main_probe().is_none() && now >= self.restart && !driver_rests {
             let scope = match cards.is_empty() {
                 true => Scope::All,
                 false => Scope::Skip(cards.clone()),
             };
             // Optional work is left out until its next try is due; the next main process has it again.
-            let rests = |c: &Concern| self.ledger.holds(*c) && !self.ledger.due(*c, now);
+            let rests =
+                |c: &CallScope| self.ledger.is_stuck(*c) && !self.ledger.is_retry_due(*c, now);
             let without = OPTIONAL.into_iter().filter(rests).collect();
-            self.start(Role::Main, scope, without, now);
+            self.start_process(Role::Main, scope, without, now);
         }
         for card in cards {
             if self.estate.aside.holds_card(card) {
                 continue;
             }
-            let alone = |r: &Running| r.process.role == Role::Solo(card);
-            if self.ledger.due(Concern::Card(card), now) && !self.running.values().any(alone) {
-                self.start(Role::Solo(card), Scope::Only(card), Vec::new(), now);
+            let alone = |r: &RunningProbe| r.process.role == Role::Solo(card);
+            if self.ledger.is_retry_due(CallScope::Card(card), now)
+                && !self.running.values().any(alone)
+            {
+                self.start_process(Role::Solo(card), Scope::Only(card), Vec::new(), now);
             }
         }
     }
@@ -54,7 +61,7 @@ impl Supervisor {
         }
     }
 
-    fn start(&mut self, role: Role, cards: Scope, without: Vec<Concern>, now: Instant) {
+    fn start_process(&mut self, role: Role, cards: Scope, without: Vec<CallScope>, now: Instant) {
         if !self.has_place(role) {
             if role == Role::Main {
                 self.picture.unwatched = Some(format!(
@@ -66,14 +73,14 @@ impl Supervisor {
             return;
         }
         self.estate.started += 1;
-        let configure = self.configure(cards, &without);
+        let configure = self.build_configure(cards, &without);
         let launch = Launch {
             settings: &self.settings,
             number: self.estate.started,
             role,
             configure: &configure,
         };
-        let process = Process::start(&launch, &mut self.readers, self.heard.clone());
+        let process = ProbeProcess::start_probe(&launch, &mut self.readers, self.heard.clone());
         match process {
             Ok(process) => {
                 tracing::debug!(
@@ -84,9 +91,9 @@ impl Supervisor {
                     links = configure.links,
                     "probe started"
                 );
-                let running = Running {
+                let running = RunningProbe {
                     process,
-                    timing: Timing::default(),
+                    timing: CallTimer::default(),
                     reported: false,
                     calm: 0,
                     nonsense: 0,
@@ -108,12 +115,12 @@ impl Supervisor {
     }
 
     /// Builds the settings of one process: the common ones, with its cards and without stuck work.
-    fn configure(&self, cards: Scope, without: &[Concern]) -> Configure {
+    fn build_configure(&self, cards: Scope, without: &[CallScope]) -> Configure {
         let all = &self.settings.configure;
         Configure {
             cards,
-            events: all.events && !without.contains(&Concern::Events),
-            links: all.links && !without.contains(&Concern::Links),
+            events: all.events && !without.contains(&CallScope::Events),
+            links: all.links && !without.contains(&CallScope::Links),
             ..all.clone()
         }
     }

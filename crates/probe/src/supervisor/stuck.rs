@@ -11,7 +11,7 @@ use crate::protocol::Beat;
 
 /// Part of the backend that a stuck call blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Concern {
+pub(super) enum CallScope {
     /// One card, which is left out until it recovers.
     Card(CardRef),
     /// Events. Left out; nothing else depends on them.
@@ -26,18 +26,18 @@ pub(super) enum Concern {
 // Timed by the agent's monotonic clock: the probe's time stamps are wall clock time, which may be
 // set.
 #[derive(Debug, Default)]
-pub(super) struct Timing {
+pub(super) struct CallTimer {
     first_seen: Vec<(StuckCall, Instant)>,
 }
 
 /// All stuck calls, with the time of the next try.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
-    entries: BTreeMap<Concern, Entry>,
+pub(super) struct StuckCalls {
+    entries: BTreeMap<CallScope, StuckEntry>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct StuckEntry {
     call: StuckCall,
     /// True if the call is stuck now. False after a recovery: the entry keeps the number of tries.
     stuck: bool,
@@ -51,11 +51,11 @@ const REPORTED_AFTER: Duration = Duration::from_secs(1);
 /// Time after a recovery for which the number of tries is kept.
 const FORGIVEN: Duration = Duration::from_secs(600);
 
-// === impl Concern ===
+// === impl CallScope ===
 
-impl Concern {
+impl CallScope {
     /// Determines what `call` blocks.
-    pub(super) fn of(call: &StuckCall) -> Self {
+    pub(super) fn of_call(call: &StuckCall) -> Self {
         match (call.work, call.device) {
             (Work::Links, _) => Self::Links,
             (_, Some(card)) => Self::Card(card),
@@ -64,7 +64,7 @@ impl Concern {
         }
     }
 
-    fn limit(self, limits: &Limits) -> Duration {
+    fn call_limit(self, limits: &Limits) -> Duration {
         match self {
             Self::Card(_) | Self::Events | Self::Links => limits.call,
             // The start of a driver may take half a minute with 16 cards that are not initialised.
@@ -73,11 +73,11 @@ impl Concern {
     }
 }
 
-// === impl Timing ===
+// === impl CallTimer ===
 
-impl Timing {
+impl CallTimer {
     /// Replaces the overdue calls by those of a beat.
-    pub(super) fn hear(&mut self, beat: &Beat, now: Instant) {
+    pub(super) fn update_calls(&mut self, beat: &Beat, now: Instant) {
         let mut calls = Vec::with_capacity(beat.calls.len());
         for call in &beat.calls {
             let known = self.first_seen.iter().find(|(known, _)| known == call);
@@ -87,22 +87,27 @@ impl Timing {
     }
 
     /// Lists the calls that are beyond the limit of a call on one card.
-    pub(super) fn slow(&self, limits: &Limits, now: Instant) -> impl Iterator<Item = &StuckCall> {
+    pub(super) fn list_slow_calls(
+        &self,
+        limits: &Limits,
+        now: Instant,
+    ) -> impl Iterator<Item = &StuckCall> {
         self.beyond(now, |_| limits.call)
     }
 
     /// Finds the first call that is beyond its own limit: its process must be killed.
-    pub(super) fn stuck(&self, limits: &Limits, now: Instant) -> Option<&StuckCall> {
-        self.beyond(now, |concern| concern.limit(limits)).next()
+    pub(super) fn find_stuck(&self, limits: &Limits, now: Instant) -> Option<&StuckCall> {
+        self.beyond(now, |concern| concern.call_limit(limits))
+            .next()
     }
 
     /// Returns the oldest overdue call.
-    pub(super) fn any(&self) -> Option<&StuckCall> {
+    pub(super) fn oldest_call(&self) -> Option<&StuckCall> {
         self.first_seen.first().map(|(call, _)| call)
     }
 
     /// Counts the age of all calls from `now` on: the agent itself was stopped for a while.
-    pub(super) fn restart(&mut self, now: Instant) {
+    pub(super) fn restart_timers(&mut self, now: Instant) {
         for (_, seen) in &mut self.first_seen {
             *seen = now;
         }
@@ -111,27 +116,27 @@ impl Timing {
     fn beyond(
         &self,
         now: Instant,
-        limit: impl Fn(Concern) -> Duration,
+        limit: impl Fn(CallScope) -> Duration,
     ) -> impl Iterator<Item = &StuckCall> {
         self.first_seen
             .iter()
             .filter(move |(call, seen)| {
                 // A call has this age already when the first beat names it.
-                let limit = limit(Concern::of(call)).saturating_sub(REPORTED_AFTER);
+                let limit = limit(CallScope::of_call(call)).saturating_sub(REPORTED_AFTER);
                 now.duration_since(*seen) >= limit
             })
             .map(|(call, _)| call)
     }
 }
 
-// === impl Ledger ===
+// === impl StuckCalls ===
 
-impl Ledger {
+impl StuckCalls {
     /// Adds a call that did not return. What the call blocks is left out until the next try.
-    pub(super) fn add(&mut self, call: StuckCall, limits: &Limits, now: Instant) {
-        let concern = Concern::of(&call);
+    pub(super) fn add_stuck(&mut self, call: StuckCall, limits: &Limits, now: Instant) {
+        let concern = CallScope::of_call(&call);
         let tries = self.entries.get(&concern).map_or(0, |entry| entry.tries);
-        let entry = Entry {
+        let entry = StuckEntry {
             call,
             stuck: true,
             tries: tries.saturating_add(1),
@@ -142,7 +147,7 @@ impl Ledger {
 
     /// Marks a part as recovered. The number of tries is kept for a while, so that a part that gets
     /// stuck again and again is tried with long pauses.
-    pub(super) fn heal(&mut self, concern: Concern, now: Instant) {
+    pub(super) fn heal(&mut self, concern: CallScope, now: Instant) {
         let entry = self.entries.get_mut(&concern);
         if let Some(entry) = entry.filter(|entry| entry.stuck) {
             entry.stuck = false;
@@ -157,42 +162,42 @@ impl Ledger {
     }
 
     /// Postpones the next try of `concern` to `until` or later.
-    pub(super) fn postpone(&mut self, concern: Concern, until: Instant) {
+    pub(super) fn postpone(&mut self, concern: CallScope, until: Instant) {
         if let Some(entry) = self.entries.get_mut(&concern) {
             entry.next = entry.next.max(until);
         }
     }
 
     /// Returns true if `concern` is stuck now.
-    pub(super) fn holds(&self, concern: Concern) -> bool {
-        self.stuck(concern).is_some()
+    pub(super) fn is_stuck(&self, concern: CallScope) -> bool {
+        self.stuck_call(concern).is_some()
     }
 
     /// Returns true if `concern` is stuck and the next try is due.
-    pub(super) fn due(&self, concern: Concern, now: Instant) -> bool {
+    pub(super) fn is_retry_due(&self, concern: CallScope, now: Instant) -> bool {
         self.entries
             .get(&concern)
             .is_some_and(|entry| entry.stuck && now >= entry.next)
     }
 
     /// Returns the stuck call of `concern`.
-    pub(super) fn stuck(&self, concern: Concern) -> Option<&StuckCall> {
+    pub(super) fn stuck_call(&self, concern: CallScope) -> Option<&StuckCall> {
         let entry = self.entries.get(&concern)?;
         entry.stuck.then_some(&entry.call)
     }
 
     /// Lists the stuck cards, each with its call.
-    pub(super) fn cards(&self) -> impl Iterator<Item = (CardRef, &StuckCall)> {
+    pub(super) fn list_stuck_cards(&self) -> impl Iterator<Item = (CardRef, &StuckCall)> {
         self.entries
             .iter()
             .filter_map(|(concern, entry)| match concern {
-                Concern::Card(card) if entry.stuck => Some((*card, &entry.call)),
+                CallScope::Card(card) if entry.stuck => Some((*card, &entry.call)),
                 _ => None,
             })
     }
 
     /// Lists all stuck calls.
-    pub(super) fn calls(&self) -> impl Iterator<Item = &StuckCall> {
+    pub(super) fn list_stuck_calls(&self) -> impl Iterator<Item = &StuckCall> {
         self.entries.values().filter(|e| e.stuck).map(|e| &e.call)
     }
 }

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::{
     Supervisor, TICK,
-    process::{Number, Role},
-    stuck::Concern,
+    process::{ProcessNumber, Role},
+    stuck::CallScope,
 };
 use crate::protocol::LINES_LIMIT;
 
@@ -16,13 +16,13 @@ use crate::protocol::LINES_LIMIT;
 
 impl Supervisor {
     /// Checks all calls and processes against their limits, and replaces those that exceed one.
-    pub(super) fn check(&mut self, now: Instant) {
-        self.settings.orders.expire(now);
+    pub(super) fn check_limits(&mut self, now: Instant) {
+        self.settings.orders.end_expired(now);
         if now.duration_since(std::mem::replace(&mut self.checked, now)) > TICK * 3 {
             self.oversleep(now);
         }
         let limits = self.settings.limits;
-        let mut given_up: Vec<(Number, StuckCall)> = Vec::new();
+        let mut given_up: Vec<(ProcessNumber, StuckCall)> = Vec::new();
         let mut silent = Vec::new();
         let mut slow = Vec::new();
         let mut flooding = Vec::new();
@@ -30,16 +30,16 @@ impl Supervisor {
             if std::mem::take(&mut running.lines) > LINES_LIMIT {
                 flooding.push(*number);
             }
-            slow.extend(running.timing.slow(&limits, now).cloned());
+            slow.extend(running.timing.list_slow_calls(&limits, now).cloned());
             let is_silent = now.duration_since(running.process.heard) >= limits.silence;
-            let stuck = running.timing.stuck(&limits, now);
-            match stuck.or_else(|| running.timing.any().filter(|_| is_silent)) {
+            let stuck = running.timing.find_stuck(&limits, now);
+            match stuck.or_else(|| running.timing.oldest_call().filter(|_| is_silent)) {
                 Some(call) => given_up.push((*number, call.clone())),
                 None if is_silent => silent.push(*number),
                 None => {}
             }
         }
-        for call in self.picture.name(slow) {
+        for call in self.picture.set_slow_calls(slow) {
             tracing::error!(
                 probe = self.settings.name, call = call.call, device = call.device.map(tracing::field::display),
                 since = %call.since, "a driver call does not return"
@@ -50,16 +50,16 @@ impl Supervisor {
         }
         for number in flooding {
             let why = format!("the probe wrote more than {LINES_LIMIT} lines within a second");
-            self.fail(number, why, now);
+            self.handle_failure(number, why, now);
         }
         for number in silent {
             let seconds = limits.silence.as_secs();
             let why = format!("the probe gave no sign of life for {seconds} s");
-            self.fail(number, why, now);
+            self.handle_failure(number, why, now);
         }
         self.ledger.forgive(now);
-        let without = self.main().map(|(_, main)| main.without.clone());
-        let is_due = |concern: &Concern| self.ledger.due(*concern, now);
+        let without = self.main_probe().map(|(_, main)| main.without.clone());
+        let is_due = |concern: &CallScope| self.ledger.is_retry_due(*concern, now);
         if without.is_some_and(|without| without.iter().any(is_due)) {
             self.replace_main();
         }
@@ -70,13 +70,13 @@ impl Supervisor {
     fn oversleep(&mut self, now: Instant) {
         for running in self.running.values_mut() {
             running.process.heard = now;
-            running.timing.restart(now);
+            running.timing.restart_timers(now);
         }
     }
 
     /// Abandons a process with a call that does not return: kills it, and leaves out what the call
     /// blocks.
-    fn give_up(&mut self, number: Number, call: StuckCall, now: Instant) {
+    fn give_up(&mut self, number: ProcessNumber, call: StuckCall, now: Instant) {
         let Some(running) = self.running.remove(&number) else {
             return;
         };
@@ -87,17 +87,19 @@ impl Supervisor {
         let mut call = call;
         match running.process.role {
             // No process can read the cards of ended releases: the stuck driver is the reason now.
-            Role::Main if Concern::of(&call) == Concern::Driver => self.estate.aside.failed(),
+            Role::Main if CallScope::of_call(&call) == CallScope::Driver => {
+                self.estate.aside.remove_ended()
+            }
             Role::Main => {}
             // The process had only this card: a call without a card hangs because of the card too.
             Role::Solo(card) => call.device = Some(card),
         }
         running.process.abandon(&mut self.estate.abandoned);
-        self.ledger.add(call, &self.settings.limits, now);
+        self.ledger.add_stuck(call, &self.settings.limits, now);
     }
 
     /// Replaces a process that ended, fell silent or broke the protocol.
-    pub(super) fn fail(&mut self, number: Number, why: String, now: Instant) {
+    pub(super) fn handle_failure(&mut self, number: ProcessNumber, why: String, now: Instant) {
         let Some(running) = self.running.remove(&number) else {
             return;
         };
@@ -111,7 +113,7 @@ impl Supervisor {
     /// Postpones the next try of a stuck card whose process failed.
     pub(super) fn put_off(&mut self, card: CardRef, now: Instant) {
         let later = now + self.settings.limits.pause;
-        self.ledger.postpone(Concern::Card(card), later);
+        self.ledger.postpone(CallScope::Card(card), later);
     }
 
     pub(super) fn main_failed(&mut self, why: String, now: Instant) {
@@ -128,7 +130,7 @@ impl Supervisor {
         );
         self.failures = self.failures.saturating_add(1);
         self.restart = now + pause;
-        self.estate.aside.failed();
+        self.estate.aside.remove_ended();
         self.picture.unwatched = Some(why);
     }
 }

@@ -11,33 +11,33 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use model::PciAddress;
 
-use super::{Files, bus};
+use super::{HostFiles, bus};
 
 /// Folder in which the kernel shows the NUMA nodes.
 const FOLDER: &str = "/sys/devices/system/node";
 
 /// NUMA nodes of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct NumaNodes {
     /// Nodes that have processors, with these processors. Empty if the kernel shows no nodes.
-    nodes: BTreeMap<u32, Cpus>,
+    nodes: BTreeMap<u32, CpuSet>,
 }
 
 /// Set of processor numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Cpus(Vec<RangeInclusive<u32>>);
+struct CpuSet(Vec<RangeInclusive<u32>>);
 
-// === impl Machine ===
+// === impl NumaNodes ===
 
-impl Machine {
+impl NumaNodes {
     /// Reads the nodes that the kernel shows. Nodes without processors are left out: these are
     /// memory only, such as that of a card.
-    pub fn read(files: &Files) -> Self {
+    pub fn read_nodes(files: &HostFiles) -> Self {
         let number = |name: &String| name.strip_prefix("node")?.parse().ok();
-        let names = files.names(FOLDER);
+        let names = files.list_names(FOLDER);
         let nodes = names.iter().filter_map(number).filter_map(|node: u32| {
-            let cpus = files.text(&format!("{FOLDER}/node{node}/cpulist"), None)?;
-            (!cpus.is_empty()).then(|| (node, Cpus::parse(&cpus)))
+            let cpus = files.read_trimmed(&format!("{FOLDER}/node{node}/cpulist"), None)?;
+            (!cpus.is_empty()).then(|| (node, CpuSet::parse_cpu_list(&cpus)))
         });
         Self {
             nodes: nodes.collect(),
@@ -47,13 +47,13 @@ impl Machine {
     /// Finds a card's node in the kernel's files: the card's `own` node, or the only node of the
     /// machine, or the node of the closest bridge that has one. `None` if no source names an
     /// existing node.
-    pub fn by_bus(&self, files: &Files, card: PciAddress, own: Option<u32>) -> Option<u32> {
-        let own = own.filter(|node| self.has(*node));
+    pub fn by_bus(&self, files: &HostFiles, card: PciAddress, own: Option<u32>) -> Option<u32> {
+        let own = own.filter(|node| self.is_known_node(*node));
         own.or_else(|| self.only()).or_else(|| {
             let bridges = bus::bridges(files, card).into_iter();
             bridges
-                .filter_map(|bridge| bus::numa(files, bridge, card))
-                .find(|node| self.has(*node))
+                .filter_map(|bridge| bus::read_numa_node(files, bridge, card))
+                .find(|node| self.is_known_node(*node))
         })
     }
 
@@ -74,12 +74,12 @@ impl Machine {
     /// Finds the node of a processor.
     pub fn node_of(&self, cpu: u32) -> Option<u32> {
         let mut nodes = self.nodes.iter();
-        nodes.find_map(|(node, cpus)| cpus.has(cpu).then_some(*node))
+        nodes.find_map(|(node, cpus)| cpus.contains_cpu(cpu).then_some(*node))
     }
 
     /// Returns true if the node exists and has processors. If the kernel shows no nodes, every
     /// number is accepted.
-    fn has(&self, node: u32) -> bool {
+    fn is_known_node(&self, node: u32) -> bool {
         self.nodes.is_empty() || self.nodes.contains_key(&node)
     }
 
@@ -89,11 +89,11 @@ impl Machine {
     }
 }
 
-// === impl Cpus ===
+// === impl CpuSet ===
 
-impl Cpus {
+impl CpuSet {
     /// Parses a list of the kernel: `0-15,128-143`. Parts that are not numbers are left out.
-    fn parse(text: &str) -> Self {
+    fn parse_cpu_list(text: &str) -> Self {
         let range = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let [first, last] = [first, last].map(|number| number.trim().parse().ok());
@@ -102,7 +102,7 @@ impl Cpus {
         Self(text.split(',').filter_map(range).collect())
     }
 
-    fn has(&self, cpu: u32) -> bool {
+    fn contains_cpu(&self, cpu: u32) -> bool {
         self.0.iter().any(|range| range.contains(&cpu))
     }
 }
@@ -111,20 +111,20 @@ impl Cpus {
 mod tests {
     use super::*;
 
-    fn machine(nodes: &[(u32, &str)]) -> Machine {
+    fn machine(nodes: &[(u32, &str)]) -> NumaNodes {
         let root = tempfile::tempdir().unwrap();
         for (node, cpus) in nodes {
             let folder = root.path().join(format!("{}/node{node}", &FOLDER[1..]));
             fs_err::create_dir_all(&folder).unwrap();
             fs_err::write(folder.join("cpulist"), format!("{cpus}\n")).unwrap();
         }
-        Machine::read(&Files::new(root.path(), std::sync::Arc::default()))
+        NumaNodes::read_nodes(&HostFiles::new(root.path(), std::sync::Arc::default()))
     }
 
     #[test]
     fn a_node_counts_if_it_has_processors() {
         let grace = machine(&[(0, "0-71"), (1, "72-143"), (2, ""), (10, "")]);
-        let has: Vec<u32> = (0..12).filter(|node| grace.has(*node)).collect();
+        let has: Vec<u32> = (0..12).filter(|node| grace.is_known_node(*node)).collect();
         assert_eq!(has, [0, 1]);
         assert_eq!(grace.only(), None);
         assert_eq!(machine(&[(0, "0-71"), (1, "")]).only(), Some(0));
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_machine_that_shows_no_nodes_believes_what_it_is_told_and_makes_nothing_up() {
         let none = machine(&[]);
-        assert!(none.has(3));
+        assert!(none.is_known_node(3));
         assert_eq!((none.only(), none.one_of([3])), (None, None));
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use probe::{
-    Sighting, Update,
-    supervisor::{Orders, Settings, run},
+    BackendState, Update,
+    supervisor::{Orders, SupervisorSettings, supervise},
 };
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -20,12 +20,12 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn start(settings: Settings) -> Self {
+    pub(crate) fn start(settings: SupervisorSettings) -> Self {
         let orders = settings.orders.clone();
         let (sender, updates) = mpsc::channel(64);
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(run(settings, sender, cancel.clone()));
+        tasks.spawn(supervise(settings, sender, cancel.clone()));
         Self {
             orders,
             updates,
@@ -35,11 +35,11 @@ impl Agent {
     }
 
     /// Waits for a state for which `fits` is true.
-    pub(crate) async fn until(&mut self, fits: impl Fn(&Sighting) -> bool) -> Sighting {
+    pub(crate) async fn until(&mut self, fits: impl Fn(&BackendState) -> bool) -> BackendState {
         let mut last = None;
         let found = timeout(DEADLINE, async {
             loop {
-                if let Update::Sighting(sighting) = self.updates.recv().await.expect("it runs") {
+                if let Update::State(sighting) = self.updates.recv().await.expect("it runs") {
                     if fits(&sighting) {
                         return *sighting;
                     }

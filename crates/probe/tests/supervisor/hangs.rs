@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::Phase;
-use probe::supervisor::Which;
+use probe::supervisor::ReleaseScope;
 use tokio::time::timeout;
 
 use crate::script::{CARDS, HELLO, LIVE, LONG, card, ids, runs_with_both, start, start_with};
@@ -155,12 +155,12 @@ async fn a_stuck_card_that_is_released_is_not_tried() {
     });
     rig.until(|s| !s.stuck.is_empty() && ids(s) == ["GPU-2"])
         .await;
-    rig.orders.release(Which::Card(card()), LONG);
+    rig.orders.release_cards(ReleaseScope::Card(card()), LONG);
     rig.until(|s| !s.released.is_empty()).await;
     let _ = fs_err::remove_file(&tried);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!tried.exists(), "its next try was due long ago");
-    rig.orders.resume(Which::All);
+    rig.orders.end_operator_releases(ReleaseScope::All);
     timeout(Duration::from_secs(30), async {
         while !tried.exists() {
             tokio::time::sleep(Duration::from_millis(50)).await;

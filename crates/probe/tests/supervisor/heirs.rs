@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use probe::supervisor::Which;
+use probe::supervisor::ReleaseScope;
 use rstest::rstest;
 
 use crate::{
@@ -27,11 +27,11 @@ fn slow(folder: &Path) -> String {
 }
 
 #[rstest]
-#[case::one_card(Which::Card(card()))]
-#[case::all(Which::All)]
+#[case::one_card(ReleaseScope::Card(card()))]
+#[case::all(ReleaseScope::All)]
 #[tokio::test]
 async fn a_card_is_not_closed_while_a_process_of_the_last_supervisor_is_there(
-    #[case] which: Which,
+    #[case] which: ReleaseScope,
 ) {
     let folder = tempfile::tempdir().unwrap();
     let first = settings(folder.path(), &slow(folder.path()));
@@ -41,7 +41,7 @@ async fn a_card_is_not_closed_while_a_process_of_the_last_supervisor_is_there(
     old.stop().await;
     assert!(!log(folder.path()).contains("end"), "it takes its time");
 
-    second.orders.release(which, LONG);
+    second.orders.release_cards(which, LONG);
     let mut new = Agent::start(second);
     new.until(|s| {
         let mut all = s.released.all.iter().chain(s.released.cards.values());
@@ -59,8 +59,8 @@ async fn a_card_that_was_closed_stays_so() {
     let second = first.clone();
     let mut old = Agent::start(first);
     old.until(runs_with_both).await;
-    old.orders.release(Which::Card(card()), LONG);
-    let closed = |s: &probe::Sighting| s.released.cards.get(&card()).is_some_and(|r| r.closed);
+    old.orders.release_cards(ReleaseScope::Card(card()), LONG);
+    let closed = |s: &probe::BackendState| s.released.cards.get(&card()).is_some_and(|r| r.closed);
     old.until(|s| closed(s) && s.devices.len() == 1).await;
     old.stop().await;
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use model::Phase;
 use probe::{
-    Sighting,
+    BackendState,
     protocol::{Configure, Scope},
-    supervisor::{Orders, Which},
+    supervisor::{Orders, ReleaseScope},
 };
 use tokio::time::timeout;
 
@@ -21,7 +21,7 @@ async fn a_released_card_is_closed_and_the_others_go_on_being_watched() {
     let before = rig.until(runs_with_both).await;
     assert!(before.released.is_empty());
 
-    let until = rig.orders.release(Which::Card(card()), LONG);
+    let until = rig.orders.release_cards(ReleaseScope::Card(card()), LONG);
     let closed = rig
         .until(|s| s.released.cards.get(&card()).is_some_and(|r| r.closed) && s.devices.len() == 1)
         .await;
@@ -40,11 +40,11 @@ async fn a_released_card_is_closed_and_the_others_go_on_being_watched() {
     .await
     .expect("another process watches the others");
 
-    assert!(rig.orders.resume(Which::Card(card())));
+    assert!(rig.orders.end_operator_releases(ReleaseScope::Card(card())));
     let back = rig.until(runs_with_both).await;
     assert!(back.released.is_empty(), "{back:#?}");
     assert!(
-        !rig.orders.resume(Which::Card(card())),
+        !rig.orders.end_operator_releases(ReleaseScope::Card(card())),
         "nothing is released"
     );
     rig.stop().await;
@@ -55,11 +55,11 @@ async fn a_card_that_is_taken_back_counts_as_released_until_it_is_seen_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut rig = start(folder.path(), &logged(folder.path()));
     rig.until(runs_with_both).await;
-    rig.orders.release(Which::Card(card()), LONG);
+    rig.orders.release_cards(ReleaseScope::Card(card()), LONG);
     rig.until(|s| s.released.cards.get(&card()).is_some_and(|r| r.closed))
         .await;
-    rig.orders.resume(Which::Card(card()));
-    let missing = |s: &Sighting| !ids(s).contains(&"GPU-1");
+    rig.orders.end_operator_releases(ReleaseScope::Card(card()));
+    let missing = |s: &BackendState| !ids(s).contains(&"GPU-1");
     loop {
         let next = rig.until(|_| true).await;
         assert!(!missing(&next) || !next.released.is_empty(), "{next:#?}");
@@ -75,7 +75,8 @@ async fn when_all_is_released_no_process_is_left_until_it_is_taken_back_by_itsel
     let folder = tempfile::tempdir().unwrap();
     let mut rig = start(folder.path(), &logged(folder.path()));
     rig.until(runs_with_both).await;
-    rig.orders.release(Which::All, Duration::from_secs(3));
+    rig.orders
+        .release_cards(ReleaseScope::All, Duration::from_secs(3));
     let closed = rig
         .until(|s| s.released.all.is_some_and(|r| r.closed))
         .await;
@@ -101,7 +102,7 @@ async fn what_was_released_before_the_start_is_never_touched() {
     let folder = tempfile::tempdir().unwrap();
     let script = logged(folder.path());
     let orders = Orders::default();
-    orders.release(Which::Card(card()), LONG);
+    orders.release_cards(ReleaseScope::Card(card()), LONG);
     let given = orders.clone();
     let mut rig = start_with(folder.path(), &script, |settings| settings.orders = given);
     let seen = rig.until(|s| s.backend.phase == Phase::Running).await;
@@ -121,7 +122,7 @@ async fn a_refresh_is_answered_by_a_picture_even_if_nothing_changed() {
     let folder = tempfile::tempdir().unwrap();
     let mut rig = start(folder.path(), &logged(folder.path()));
     let before = rig.until(runs_with_both).await;
-    rig.orders.refresh();
+    rig.orders.request_refresh();
     let after = rig.until(|_| true).await;
     assert_eq!(after, before);
     rig.stop().await;
@@ -132,9 +133,9 @@ async fn a_card_is_closed_when_the_agents_own_work_on_it_is_over() {
     let folder = tempfile::tempdir().unwrap();
     let mut rig = start(folder.path(), &logged(folder.path()));
     rig.until(runs_with_both).await;
-    let mut work = rig.orders.occupy(Which::Card(card())).unwrap();
-    rig.orders.release(Which::Card(card()), LONG);
-    let is_closed = |s: &Sighting| s.released.cards.get(&card()).map(|release| release.closed);
+    let mut work = rig.orders.occupy(ReleaseScope::Card(card())).unwrap();
+    rig.orders.release_cards(ReleaseScope::Card(card()), LONG);
+    let is_closed = |s: &BackendState| s.released.cards.get(&card()).map(|release| release.closed);
     rig.until(|s| is_closed(s) == Some(false) && s.devices.len() == 1)
         .await;
     work.recalled().await;

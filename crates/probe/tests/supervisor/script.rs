@@ -4,9 +4,9 @@ use std::{path::Path, time::Duration};
 
 use model::{CardRef, Phase};
 use probe::{
-    Sighting,
+    BackendState,
     protocol::{Command, Configure, Scope},
-    supervisor::{Children, Limits, Orders, Program, Settings},
+    supervisor::{ChildRegistry, Limits, Orders, Program, SupervisorSettings},
 };
 
 use crate::agent::Agent;
@@ -33,17 +33,21 @@ pub(crate) fn start(folder: &Path, script: &str) -> Agent {
 }
 
 /// Starts a supervisor with changed settings.
-pub(crate) fn start_with(folder: &Path, script: &str, change: impl FnOnce(&mut Settings)) -> Agent {
+pub(crate) fn start_with(
+    folder: &Path,
+    script: &str,
+    change: impl FnOnce(&mut SupervisorSettings),
+) -> Agent {
     let mut settings = settings(folder, script);
     change(&mut settings);
     Agent::start(settings)
 }
 
 /// Returns settings that run the script, with short time limits.
-pub(crate) fn settings(folder: &Path, script: &str) -> Settings {
+pub(crate) fn settings(folder: &Path, script: &str) -> SupervisorSettings {
     let path = folder.join("probe.sh");
     fs_err::write(&path, script).expect("a temporary folder is writable");
-    Settings {
+    SupervisorSettings {
         name: "test".to_owned(),
         program: Program {
             path: "/bin/sh".into(),
@@ -58,16 +62,16 @@ pub(crate) fn settings(folder: &Path, script: &str) -> Settings {
             pause: Duration::from_millis(200),
             ..Limits::default()
         },
-        children: Children::default(),
+        children: ChildRegistry::default(),
         orders: Orders::default(),
     }
 }
 
-pub(crate) fn ids(sighting: &Sighting) -> Vec<&str> {
+pub(crate) fn ids(sighting: &BackendState) -> Vec<&str> {
     sighting.devices.iter().map(|d| d.id.as_str()).collect()
 }
 
-pub(crate) fn runs_with_both(sighting: &Sighting) -> bool {
+pub(crate) fn runs_with_both(sighting: &BackendState) -> bool {
     sighting.backend.phase == Phase::Running && ids(sighting) == ["GPU-1", "GPU-2"]
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Gpu, Model};
+use super::{Gpu, GpuModel};
 
 /// Uptime of a card that was never reset.
 const RUNNING: Duration = Duration::from_secs(60 * 60);
@@ -13,11 +13,11 @@ impl Gpu {
     /// Energy in millijoules since the last reset: the sensor's value if it is set, or else the
     /// consumption of an idle card in that time. The latter does not depend on the power sensor,
     /// because the counter must never decrease by itself.
-    pub fn energy(&self, model: &Model) -> u64 {
+    pub fn energy_millijoules(&self, model: &GpuModel) -> u64 {
         if self.sensors.energy > 0 {
             return self.sensors.energy;
         }
-        let since = |at: u64| now().saturating_sub(Duration::from_millis(at));
+        let since = |at: u64| since_epoch().saturating_sub(Duration::from_millis(at));
         let time = self.reset_at.map_or(RUNNING, since);
         let microjoules = u128::from(model.idle.power) * time.as_millis();
         u64::try_from(microjoules / 1000).unwrap_or(u64::MAX)
@@ -34,11 +34,11 @@ impl Gpu {
         for mig in &mut self.migs {
             mig.ecc_uncorrected = 0;
         }
-        self.reset_at = u64::try_from(now().as_millis()).ok();
+        self.reset_at = u64::try_from(since_epoch().as_millis()).ok();
     }
 }
 
-fn now() -> Duration {
+fn since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

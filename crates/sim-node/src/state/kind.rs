@@ -7,7 +7,7 @@ use super::{Board, Sensors};
 /// Facts that all cards of a model share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub struct GpuModel {
     /// Product name.
     pub name: String,
     /// NVML's number of the brand (`nvmlBrandType_t`).
@@ -43,13 +43,13 @@ pub struct Model {
     pub multiprocessors: u32,
     /// Power limits in watts.
     #[serde(default)]
-    pub power: Power,
+    pub power: PowerLimits,
     /// Highest clocks in MHz.
     #[serde(default)]
-    pub clocks: Clocks,
+    pub clocks: MaxClocks,
     /// Temperature limits in degrees Celsius.
     #[serde(default)]
-    pub thresholds: Thresholds,
+    pub thresholds: TemperatureLimits,
     /// Highest PCIe generation.
     #[serde(default = "defaults::pcie_generation")]
     pub pcie_generation: u32,
@@ -73,7 +73,7 @@ pub struct Model {
 /// Power limits in watts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Power {
+pub struct PowerLimits {
     /// Lowest limit that can be set.
     pub min: u32,
     /// Default limit, which is also the highest.
@@ -83,7 +83,7 @@ pub struct Power {
 /// Highest clocks in MHz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Clocks {
+pub struct MaxClocks {
     /// Graphics and multiprocessors.
     pub sm: u32,
     /// Memory.
@@ -95,7 +95,7 @@ pub struct Clocks {
 /// Temperature limits in degrees Celsius.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Thresholds {
+pub struct TemperatureLimits {
     /// Temperature at which the card shuts down.
     pub shutdown: u32,
     /// Temperature at which the card slows down.
@@ -137,9 +137,9 @@ pub struct MigProfile {
     pub ofa: u32,
 }
 
-// === impl Model ===
+// === impl GpuModel ===
 
-impl Model {
+impl GpuModel {
     /// Size of BAR1 in bytes. By default the next power of two above the card's memory.
     pub fn bar1_bytes(&self) -> u64 {
         let whole = || self.memory_mib.checked_next_power_of_two().unwrap_or(0);
@@ -147,22 +147,22 @@ impl Model {
     }
 
     /// Finds the MIG profile of this name.
-    pub fn shape(&self, name: &str) -> Option<&MigProfile> {
+    pub fn find_shape(&self, name: &str) -> Option<&MigProfile> {
         self.mig.iter().find(|shape| shape.name == name)
     }
 }
 
-// === impl Power ===
+// === impl PowerLimits ===
 
-impl Default for Power {
+impl Default for PowerLimits {
     fn default() -> Self {
         Self { min: 100, max: 300 }
     }
 }
 
-// === impl Clocks ===
+// === impl MaxClocks ===
 
-impl Default for Clocks {
+impl Default for MaxClocks {
     fn default() -> Self {
         Self {
             sm: 1500,
@@ -172,9 +172,9 @@ impl Default for Clocks {
     }
 }
 
-// === impl Thresholds ===
+// === impl TemperatureLimits ===
 
-impl Default for Thresholds {
+impl Default for TemperatureLimits {
     fn default() -> Self {
         Self {
             shutdown: 95,

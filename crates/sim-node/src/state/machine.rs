@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 /// Facts of a machine, apart from its cards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Machine {
+pub struct MachineFacts {
     /// Product name in the firmware (DMI); empty if it has none.
     pub product: String,
     /// Platform: how programs reach the cards.
-    pub platform: Platform,
+    pub platform: NodePlatform,
     /// NVLink fabric that the cards belong to, if it has an identity.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fabric: Option<Fabric>,
+    pub fabric: Option<NvlinkFabric>,
     /// Host below a virtual machine with vGPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vgpu: Option<VgpuHost>,
@@ -24,7 +24,7 @@ pub struct Machine {
 /// Platform: how programs reach the cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Platform {
+pub enum NodePlatform {
     /// A server, or a virtual machine with whole cards passed through.
     #[default]
     BareMetal,
@@ -39,7 +39,7 @@ pub enum Platform {
 /// NVLink fabric that the machine's cards belong to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fabric {
+pub struct NvlinkFabric {
     /// UUID of the cluster.
     pub cluster: String,
     /// Clique in the cluster.
@@ -67,9 +67,9 @@ pub struct Tegra {
     pub revision: String,
 }
 
-// === impl Platform ===
+// === impl NodePlatform ===
 
-impl Platform {
+impl NodePlatform {
     /// True if the platform's driver has NVML.
     pub fn has_nvml(self) -> bool {
         self != Self::Tegra
@@ -81,9 +81,9 @@ impl Platform {
     }
 }
 
-// === impl Fabric ===
+// === impl NvlinkFabric ===
 
-impl Fabric {
+impl NvlinkFabric {
     /// UUID of the cluster as bytes, as NVML gives it; `None` if `cluster` is not a UUID.
     pub fn cluster_bytes(&self) -> Option<[u8; 16]> {
         let digits: String = self.cluster.chars().filter(|c| *c != '-').collect();
@@ -108,7 +108,7 @@ mod tests {
     #[case("", None)]
     fn a_cluster_is_named_by_a_uuid(#[case] text: &str, #[case] first: Option<u8>) {
         let (cluster, clique) = (text.to_owned(), 0);
-        let bytes = Fabric { cluster, clique }.cluster_bytes();
+        let bytes = NvlinkFabric { cluster, clique }.cluster_bytes();
         assert_eq!(bytes.map(|bytes| bytes[0]), first);
     }
 }

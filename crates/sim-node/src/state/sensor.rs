@@ -72,10 +72,10 @@ pub struct Sensors {
 }
 
 /// Name of a sensor and access to its field.
-type Sensor = (&'static str, fn(&mut Sensors) -> &mut u64);
+type SensorField = (&'static str, fn(&mut Sensors) -> &mut u64);
 
 /// All sensors by name, for [`Sensors::field`].
-const SENSORS: [Sensor; 31] = [
+const SENSORS: [SensorField; 31] = [
     ("temperature", |s| &mut s.temperature),
     ("memory-temperature", |s| &mut s.memory_temperature),
     ("power", |s| &mut s.power),
@@ -113,7 +113,7 @@ const SENSORS: [Sensor; 31] = [
 
 impl Sensors {
     /// Names of all sensors.
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub fn sensor_names() -> impl Iterator<Item = &'static str> {
         SENSORS.iter().map(|(name, _)| *name)
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Settings of a card. An absent one has the model's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct CardSettings {
     /// Persistence mode; on if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistence: Option<bool>,
@@ -28,7 +28,7 @@ pub struct Settings {
 /// A GPU instance that exists by itself, with or without compute instances.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Instance {
+pub struct GpuInstance {
     /// Id of the instance.
     pub id: u32,
     /// Name of its [`MigProfile`](super::MigProfile).
@@ -40,7 +40,7 @@ pub struct Instance {
 /// Kind of work of a process on a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Work {
+pub enum ProcessWork {
     /// Computes.
     Compute,
     /// Draws.
@@ -52,11 +52,11 @@ pub enum Work {
 /// A process that uses a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Process {
+pub struct GpuProcess {
     /// Process id.
     pub pid: u32,
     /// Kind of work.
-    pub work: Work,
+    pub work: ProcessWork,
     /// Memory in use, in MiB.
     #[serde(default)]
     pub memory_mib: u64,
@@ -65,9 +65,9 @@ pub struct Process {
     pub instance: Option<(u32, u32)>,
 }
 
-// === impl Settings ===
+// === impl CardSettings ===
 
-impl Settings {
+impl CardSettings {
     /// True if no setting was changed (for `skip_serializing_if`).
     pub(crate) fn untouched(&self) -> bool {
         *self == Self::default()

@@ -1,10 +1,10 @@
 //! PCI configuration of a function, as the kernel shows it: the file `config` in bytes, the other
 //! files as text.
 
-use super::Tree;
+use super::HostTree;
 use crate::{
     bus::BusId,
-    state::{Gpu, Model, Other, VgpuHost},
+    state::{Gpu, GpuModel, OtherFunction, VgpuHost},
 };
 
 /// Size of the standard configuration space.
@@ -21,7 +21,7 @@ const WIDE: u64 = 0x0014_220c;
 
 /// A PCI function.
 #[derive(Debug)]
-pub(super) struct Function {
+pub(super) struct PciFunction {
     /// PCI address.
     pub(super) pci: BusId,
     /// Position among all functions of the machine.
@@ -39,19 +39,24 @@ pub(super) struct Function {
 }
 
 /// Function of a graphics card.
-pub(super) fn card(position: usize, gpu: &Gpu, model: &Model, host: Option<&VgpuHost>) -> Function {
-    let (vendor, device) = pair(&model.subsystem);
+pub(super) fn card_function(
+    position: usize,
+    gpu: &Gpu,
+    model: &GpuModel,
+    host: Option<&VgpuHost>,
+) -> PciFunction {
+    let (vendor, device) = split_ids(&model.subsystem);
     let nth = u64::try_from(position).unwrap_or(0);
     let bar1 = model.bar1_bytes();
     // Each card has a window of its own, aligned to its size and above the processor's memory.
     let wide = (bar1.max(1 << 30)).saturating_mul(2);
     let first = (1_u64 << 45).saturating_add(wide.saturating_mul(nth));
     let registers = (nth << 24).wrapping_add(0x8000_0000) & 0xffff_ffff;
-    Function {
+    PciFunction {
         pci: gpu.pci,
         position,
         vendor: 0x10de,
-        device: hex(&model.device_id),
+        device: parse_id(&model.device_id),
         subsystem: (vendor, device),
         class: u32::from_str_radix(&model.class, 16).unwrap_or(0x0003_0200),
         revision: 0xa1,
@@ -61,15 +66,15 @@ pub(super) fn card(position: usize, gpu: &Gpu, model: &Model, host: Option<&Vgpu
             (1, first, bar1, WIDE),
             (3, first.saturating_add(bar1), 32 << 20, WIDE),
         ],
-        own: Some(host.map_or_else(|| vec![0; 16], vgpu)),
+        own: Some(host.map_or_else(|| vec![0; 16], vgpu_capability)),
     }
 }
 
 /// Function that is not a card.
-pub(super) fn other(position: usize, other: &Other) -> Function {
-    let (vendor, device) = pair(&other.id);
+pub(super) fn other(position: usize, other: &OtherFunction) -> PciFunction {
+    let (vendor, device) = split_ids(&other.id);
     let nth = u64::try_from(position).unwrap_or(0);
-    Function {
+    PciFunction {
         pci: other.pci,
         position,
         vendor,
@@ -84,8 +89,8 @@ pub(super) fn other(position: usize, other: &Other) -> Function {
 }
 
 /// Port of a PCIe switch or of the root complex.
-pub(super) fn bridge(pci: BusId) -> Function {
-    Function {
+pub(super) fn bridge(pci: BusId) -> PciFunction {
+    PciFunction {
         pci,
         position: 0,
         vendor: 0x10b5,
@@ -101,7 +106,7 @@ pub(super) fn bridge(pci: BusId) -> Function {
 
 /// Vendor-specific capability of a vGPU: `VF`, then a record with version and branch of the host's
 /// driver.
-fn vgpu(host: &VgpuHost) -> Vec<u8> {
+fn vgpu_capability(host: &VgpuHost) -> Vec<u8> {
     let mut bytes = b"VF\0\x16".to_vec();
     for text in [&host.driver, &host.branch] {
         let mut field = [0; 10];
@@ -113,11 +118,11 @@ fn vgpu(host: &VgpuHost) -> Vec<u8> {
     bytes
 }
 
-// === impl Function ===
+// === impl PciFunction ===
 
-impl Function {
+impl PciFunction {
     /// Adds the files of the function.
-    pub(super) fn add(&self, tree: &mut Tree, at: &str) {
+    pub(super) fn add_function(&self, tree: &mut HostTree, at: &str) {
         let (vendor, device) = self.subsystem;
         let texts = [
             ("vendor", format!("0x{:04x}", self.vendor)),
@@ -127,17 +132,17 @@ impl Function {
             ("class", format!("0x{:06x}", self.class)),
             ("revision", format!("0x{:02x}", self.revision)),
             ("irq", self.irq.to_string()),
-            ("resource", self.resource()),
+            ("resource", self.resource_text()),
         ];
         for (name, text) in texts {
-            tree.file(format!("{at}/{name}"), format!("{text}\n"));
+            tree.add_file(format!("{at}/{name}"), format!("{text}\n"));
         }
-        tree.file(format!("{at}/config"), self.config());
+        tree.add_file(format!("{at}/config"), self.config_bytes());
     }
 
     /// Ranges as the kernel lists them in `resource`: six BARs, the expansion ROM, six BARs of
     /// virtual functions.
-    fn resource(&self) -> String {
+    fn resource_text(&self) -> String {
         let line = |number| {
             let range = self.ranges.iter().find(|(at, ..)| *at == number);
             let (first, last, marks) = range.map_or((0, 0, 0), |(_, first, size, marks)| {
@@ -149,38 +154,38 @@ impl Function {
     }
 
     /// Standard configuration space.
-    fn config(&self) -> Vec<u8> {
-        let mut space = Space(vec![0; SIZE]);
-        space.put(0x00, &self.vendor.to_le_bytes());
-        space.put(0x02, &self.device.to_le_bytes());
+    fn config_bytes(&self) -> Vec<u8> {
+        let mut space = ConfigSpace(vec![0; SIZE]);
+        space.put_bytes(0x00, &self.vendor.to_le_bytes());
+        space.put_bytes(0x02, &self.device.to_le_bytes());
         // Command register: memory and bus master are enabled. Status register: a capability list
         // exists.
-        space.put(0x04, &[0x06, 0x04, 0x10, 0x00]);
-        space.put(0x08, &[self.revision]);
-        space.put(0x09, &self.class.to_le_bytes()[..3]);
+        space.put_bytes(0x04, &[0x06, 0x04, 0x10, 0x00]);
+        space.put_bytes(0x08, &[self.revision]);
+        space.put_bytes(0x09, &self.class.to_le_bytes()[..3]);
         let is_bridge = self.class >> 8 == 0x0604;
-        space.put(0x0e, &[u8::from(is_bridge)]);
+        space.put_bytes(0x0e, &[u8::from(is_bridge)]);
         if !is_bridge {
             for (number, first, _, marks) in &self.ranges {
                 let kind = if *marks == WIDE { 0x0c } else { 0 };
-                space.put(0x10 + number * 4, &(first | kind).to_le_bytes()[..4]);
+                space.put_bytes(0x10 + number * 4, &(first | kind).to_le_bytes()[..4]);
                 if *marks == WIDE {
-                    space.put(0x14 + number * 4, &first.to_le_bytes()[4..]);
+                    space.put_bytes(0x14 + number * 4, &first.to_le_bytes()[4..]);
                 }
             }
-            space.put(0x2c, &self.subsystem.0.to_le_bytes());
-            space.put(0x2e, &self.subsystem.1.to_le_bytes());
+            space.put_bytes(0x2c, &self.subsystem.0.to_le_bytes());
+            space.put_bytes(0x2e, &self.subsystem.1.to_le_bytes());
         }
-        space.put(0x34, &[POWER]);
-        space.put(usize::from(POWER), &[0x01, INTERRUPTS, 0x03, 0x00, 0x08]);
-        space.put(usize::from(INTERRUPTS), &[0x05, EXPRESS, 0x80]);
+        space.put_bytes(0x34, &[POWER]);
+        space.put_bytes(usize::from(POWER), &[0x01, INTERRUPTS, 0x03, 0x00, 0x08]);
+        space.put_bytes(usize::from(INTERRUPTS), &[0x05, EXPRESS, 0x80]);
         let after = if self.own.is_some() { VENDOR } else { 0 };
         let port = if is_bridge { 0x62 } else { 0x02 };
-        space.put(usize::from(EXPRESS), &[0x10, after, port, 0x00]);
+        space.put_bytes(usize::from(EXPRESS), &[0x10, after, port, 0x00]);
         if let Some(own) = &self.own {
             let length = u8::try_from(own.len() + 3).unwrap_or(u8::MAX);
-            space.put(usize::from(VENDOR), &[0x09, 0, length]);
-            space.put(usize::from(VENDOR) + 3, own);
+            space.put_bytes(usize::from(VENDOR), &[0x09, 0, length]);
+            space.put_bytes(usize::from(VENDOR) + 3, own);
         }
         space.0
     }
@@ -188,12 +193,12 @@ impl Function {
 
 /// Bytes to fill in.
 #[derive(Debug)]
-struct Space(Vec<u8>);
+struct ConfigSpace(Vec<u8>);
 
-// === impl Space ===
+// === impl ConfigSpace ===
 
-impl Space {
-    fn put(&mut self, at: usize, bytes: &[u8]) {
+impl ConfigSpace {
+    fn put_bytes(&mut self, at: usize, bytes: &[u8]) {
         for (to, from) in self.0.iter_mut().skip(at).zip(bytes) {
             *to = *from;
         }
@@ -201,11 +206,11 @@ impl Space {
 }
 
 /// The two numbers of a text such as `10de:20b0`.
-fn pair(text: &str) -> (u16, u16) {
+fn split_ids(text: &str) -> (u16, u16) {
     let (left, right) = text.split_once(':').unwrap_or(("ffff", "ffff"));
-    (hex(left), hex(right))
+    (parse_id(left), parse_id(right))
 }
 
-fn hex(text: &str) -> u16 {
+fn parse_id(text: &str) -> u16 {
     u16::from_str_radix(text, 16).unwrap_or(0)
 }

@@ -1,9 +1,9 @@
 //! `/dev`: device nodes of the driver, as plain files.
 
-use super::Tree;
+use super::HostTree;
 use crate::{
     mig::{COMPUTE_INSTANCES, GPU_INSTANCES},
-    state::State,
+    state::NodeState,
 };
 
 /// Device nodes that all cards share.
@@ -15,17 +15,17 @@ const SHARED: [&str; 4] = [
 ];
 
 /// Adds the files below `/dev`.
-pub(super) fn add(tree: &mut Tree, state: &State) {
+pub(super) fn add_dev(tree: &mut HostTree, state: &NodeState) {
     if !state.machine.platform.has_bus() {
         return;
     }
     for name in SHARED {
-        tree.file(format!("dev/{name}"), "");
+        tree.add_file(format!("dev/{name}"), "");
     }
     // Capabilities 1 and 2 are `config` and `monitor`; those of instances begin at 3.
     let mut rights = vec![1, 2];
     for gpu in &state.gpus {
-        tree.file(format!("dev/nvidia{}", gpu.minor), "");
+        tree.add_file(format!("dev/nvidia{}", gpu.minor), "");
         let alone = gpu.instances.iter();
         rights.extend(alone.map(|instance| right(gpu.minor, instance.id, None)));
         for mig in &gpu.migs {
@@ -35,7 +35,7 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
     }
     if state.models.values().any(|model| !model.mig.is_empty()) {
         for right in rights {
-            tree.file(format!("dev/nvidia-caps/nvidia-cap{right}"), "");
+            tree.add_file(format!("dev/nvidia-caps/nvidia-cap{right}"), "");
         }
     }
 }

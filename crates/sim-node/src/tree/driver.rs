@@ -5,15 +5,15 @@
 
 use std::path::Path;
 
-use super::Tree;
-use crate::state::{Platform, State};
+use super::HostTree;
+use crate::state::{NodePlatform, NodeState};
 
 mod elf;
 mod loader;
 mod tegra;
 mod wsl;
 
-pub(super) use elf::Machine;
+pub(super) use elf::LibraryMachine;
 
 /// Libraries with the driver's version: name, number of the soname if it has one, and true if a
 /// link without a number exists.
@@ -101,57 +101,67 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// Adds the installation. `library` is the file that `libnvidia-ml.so.1` loads.
-pub(super) fn add(tree: &mut Tree, state: &State, library: &Path) {
+pub(super) fn add_driver(tree: &mut HostTree, state: &NodeState, library: &Path) {
     let version = &state.driver.version;
     if !is_name(version) {
         return;
     }
     for (old, new) in [("bin", "usr/bin"), ("lib", "usr/lib"), ("sbin", "usr/sbin")] {
-        tree.link(old, new);
+        tree.add_relative_link(old, new);
     }
     match state.machine.platform {
-        Platform::BareMetal | Platform::Vgpu => usual(tree, state, library),
-        Platform::Wsl => wsl::add(tree, Machine::of(state), version, library),
-        Platform::Tegra => {
+        NodePlatform::BareMetal | NodePlatform::Vgpu => add_usual_driver(tree, state, library),
+        NodePlatform::Wsl => wsl::add_wsl_driver(
+            tree,
+            LibraryMachine::machine_of_state(state),
+            version,
+            library,
+        ),
+        NodePlatform::Tegra => {
             let software = state.machine.tegra.as_ref();
-            tegra::add(tree, software.map_or(35, |software| software.release));
+            tegra::add_tegra_driver(tree, software.map_or(35, |software| software.release));
         }
     }
 }
 
 /// Adds the installation of a machine with cards on a PCI bus.
-fn usual(tree: &mut Tree, state: &State, library: &Path) {
+fn add_usual_driver(tree: &mut HostTree, state: &NodeState, library: &Path) {
     let version = &state.driver.version;
-    libraries(tree, Machine::of(state), version, library);
-    xorg(tree, Machine::of(state), version);
+    add_libraries(
+        tree,
+        LibraryMachine::machine_of_state(state),
+        version,
+        library,
+    );
+    xorg(tree, LibraryMachine::machine_of_state(state), version);
     programs(tree, "usr/bin", &HOOKS, version);
     programs(tree, "usr/bin", &PROGRAMS, version);
     for name in ["gsp_ga10x.bin", "gsp_tu10x.bin"] {
-        tree.file(format!("usr/lib/firmware/nvidia/{version}/{name}"), "GSP");
+        tree.add_file(format!("usr/lib/firmware/nvidia/{version}/{name}"), "GSP");
     }
     for (path, text) in SETTINGS {
-        tree.file(path, text);
+        tree.add_file(path, text);
     }
-    tree.file("usr/share/nvidia/nvoptix.bin", "OptiX");
-    tree.socket("run/nvidia-persistenced/socket");
+    tree.add_file("usr/share/nvidia/nvoptix.bin", "OptiX");
+    tree.add_socket("run/nvidia-persistenced/socket");
     if state
         .models
         .values()
         .any(|model| model.links_per_switch > 0)
     {
-        tree.socket("run/nvidia-fabricmanager/socket");
+        tree.add_socket("run/nvidia-fabricmanager/socket");
     }
 }
 
-fn programs(tree: &mut Tree, folder: &str, names: &[&str], version: &str) {
+fn programs(tree: &mut HostTree, folder: &str, names: &[&str], version: &str) {
     for name in names {
         let script =
             format!("#!/bin/sh\necho \"{name} {version}: there is no GPU, this is simulated\"\n");
-        tree.program(format!("{folder}/{name}"), script);
+        tree.add_program(format!("{folder}/{name}"), script);
     }
 }
 
-fn libraries(tree: &mut Tree, machine: Machine, version: &str, nvml: &Path) {
+fn add_libraries(tree: &mut HostTree, machine: LibraryMachine, version: &str, nvml: &Path) {
     let folder = format!("usr/lib/{}", machine.triplet());
     let mut cached = Vec::new();
     for (name, number, bare) in LIBRARIES {
@@ -160,14 +170,14 @@ fn libraries(tree: &mut Tree, machine: Machine, version: &str, nvml: &Path) {
         let soname = number.map_or_else(|| file.clone(), |number| format!("{stem}.so.{number}"));
         // NVML is really loaded, so it must be for the machine that this program runs on.
         let bytes = match stem == NVML {
-            true => elf::library(Machine::HERE, &soname, Some(nvml)),
-            false => elf::library(machine, &soname, None),
+            true => elf::shared_library(LibraryMachine::HERE, &soname, Some(nvml)),
+            false => elf::shared_library(machine, &soname, None),
         };
         let at = match below {
             "" => folder.clone(),
             below => format!("{folder}/{below}"),
         };
-        tree.file(format!("{at}/{file}"), bytes);
+        tree.add_file(format!("{at}/{file}"), bytes);
         if soname != file {
             tree.said_link(format!("{at}/{soname}"), &file);
         }
@@ -183,8 +193,8 @@ fn libraries(tree: &mut Tree, machine: Machine, version: &str, nvml: &Path) {
             format!("{name}.so.{version}"),
             format!("{name}.so.{number}"),
         );
-        let bytes = elf::library(machine, &soname, None);
-        tree.file(format!("{folder}/{file}"), bytes);
+        let bytes = elf::shared_library(machine, &soname, None);
+        tree.add_file(format!("{folder}/{file}"), bytes);
         if soname != file {
             tree.said_link(format!("{folder}/{soname}"), &file);
         }
@@ -192,16 +202,16 @@ fn libraries(tree: &mut Tree, machine: Machine, version: &str, nvml: &Path) {
     }
     let gbm = format!("{folder}/gbm/nvidia-drm_gbm.so");
     tree.said_link(gbm, "../libnvidia-allocator.so.1");
-    tree.file("etc/ld.so.cache", loader::cache(machine, &folder, &cached));
+    tree.add_file("etc/ld.so.cache", loader::cache(machine, &folder, &cached));
 }
 
-fn xorg(tree: &mut Tree, machine: Machine, version: &str) {
+fn xorg(tree: &mut HostTree, machine: LibraryMachine, version: &str) {
     let modules = "usr/lib/xorg/modules";
-    let driver = elf::library(machine, "nvidia_drv.so", None);
-    tree.file(format!("{modules}/drivers/nvidia_drv.so"), driver);
+    let driver = elf::shared_library(machine, "nvidia_drv.so", None);
+    tree.add_file(format!("{modules}/drivers/nvidia_drv.so"), driver);
     let file = format!("libglxserver_nvidia.so.{version}");
-    let server = elf::library(machine, "libglxserver_nvidia.so", None);
-    tree.file(format!("{modules}/extensions/{file}"), server);
+    let server = elf::shared_library(machine, "libglxserver_nvidia.so", None);
+    tree.add_file(format!("{modules}/extensions/{file}"), server);
     tree.said_link(
         format!("{modules}/extensions/libglxserver_nvidia.so"),
         &file,

@@ -1,43 +1,43 @@
 //! `/proc`: files of the kernel driver, and the capability files of MIG.
 
-use super::{Tree, dev, driver::Machine};
+use super::{HostTree, dev, driver::LibraryMachine};
 use crate::{
-    identity::uuid,
+    identity::made_up_uuid,
     mig::{COMPUTE_INSTANCES, GPU_INSTANCES},
-    state::{Gpu, State},
+    state::{Gpu, NodeState},
 };
 
 /// Adds the files below `/proc`.
-pub(super) fn add(tree: &mut Tree, state: &State) {
+pub(super) fn add_proc(tree: &mut HostTree, state: &NodeState) {
     boot(tree, state);
     if !state.machine.platform.has_bus() {
         return;
     }
     let version = &state.driver.version;
-    let machine = Machine::of(state).name();
+    let machine = LibraryMachine::machine_of_state(state).kernel_name();
     let version = format!(
         "NVRM version: NVIDIA UNIX {machine} Kernel Module  {version}  \
          Tue Sep 23 10:11:16 UTC 2025\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
     );
-    tree.file("proc/driver/nvidia/version", version);
+    tree.add_file("proc/driver/nvidia/version", version);
     let majors = "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n226 drm\n\
                   234 nvidia-nvswitch\n235 nvidia-caps\n511 nvidia-uvm\n\nBlock devices:\n259 blkext\n";
-    tree.file("proc/devices", majors);
+    tree.add_file("proc/devices", majors);
     for gpu in &state.gpus {
         let name = state.models.get(&gpu.model).map_or("", |m| m.name.as_str());
         let path = format!("proc/driver/nvidia/gpus/{}/information", gpu.pci);
-        tree.file(path, information(gpu, name));
+        tree.add_file(path, information(gpu, name));
     }
     rights(tree, state);
 }
 
-fn boot(tree: &mut Tree, state: &State) {
+fn boot(tree: &mut HostTree, state: &NodeState) {
     let boot = match state.reboots {
-        0 => uuid("boot", &[&state.profile]),
-        count => uuid("boot", &[&state.profile, &count.to_string()]),
+        0 => made_up_uuid("boot", &[&state.profile]),
+        count => made_up_uuid("boot", &[&state.profile, &count.to_string()]),
     };
     let boot = boot.trim_start_matches("boot-");
-    tree.file("proc/sys/kernel/random/boot_id", format!("{boot}\n"));
+    tree.add_file("proc/sys/kernel/random/boot_id", format!("{boot}\n"));
 }
 
 fn information(gpu: &Gpu, name: &str) -> String {
@@ -55,7 +55,7 @@ fn information(gpu: &Gpu, name: &str) -> String {
 
 /// Adds the list of MIG capabilities. The driver numbers all capabilities that could exist, whether
 /// or not the instance does.
-fn rights(tree: &mut Tree, state: &State) {
+fn rights(tree: &mut HostTree, state: &NodeState) {
     // One file for all cards, by minor number: `/proc/driver/nvidia-caps/mig-minors`.
     let mut minors = "config 1\nmonitor 2\n".to_owned();
     let mut numbers: Vec<u32> = state.gpus.iter().map(|gpu| gpu.minor).collect();
@@ -69,10 +69,10 @@ fn rights(tree: &mut Tree, state: &State) {
             }
         }
     }
-    tree.file("proc/driver/nvidia-caps/mig-minors", minors);
+    tree.add_file("proc/driver/nvidia-caps/mig-minors", minors);
     let mut capability = |path: &str, right: u32| {
         let text = format!("DeviceFileMinor: {right}\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
-        tree.file(format!("proc/driver/nvidia/capabilities/{path}"), text);
+        tree.add_file(format!("proc/driver/nvidia/capabilities/{path}"), text);
     };
     capability("mig/config", 1);
     capability("mig/monitor", 2);

@@ -16,11 +16,11 @@ use tokio::time::Instant;
 use tonic::transport::Channel;
 
 use super::{
-    Core,
-    choose::{Choice, Ids, Need, flaw, present, shuffled},
-    pod::{Admitted, Container, Granted, Id, Pod},
+    KubeletCore,
+    choose::{DeviceChoice, DeviceIds, DeviceNeed, check_present, flaw, shuffled},
+    pod::{AdmittedPod, GrantedDevices, Pod, PodContainer, PodId},
     record::{Allocation, Breach},
-    state::{Active, Endpoint, Entry, State},
+    state::{ActivePod, DeviceEntry, KubeletState, PluginEndpoint},
     wire,
 };
 
@@ -35,12 +35,12 @@ pub enum AdmissionError {
     Stopped,
     /// A pod of that name is on the node already.
     #[error("pod {0} exists already")]
-    Exists(Id),
+    Exists(PodId),
     /// No such pod or container is on the node.
     #[error("no container {container} in a pod {pod}")]
     Unknown {
         /// The pod.
-        pod: Id,
+        pod: PodId,
         /// The container.
         container: String,
     },
@@ -60,36 +60,39 @@ pub enum AdmissionError {
 
 /// Admission of one pod in progress. Unless `admitted` is set, the drop frees its devices, also
 /// when the caller drops the future.
-struct Admission<'a> {
-    core: &'a Arc<Core>,
-    id: Id,
+struct PodAdmission<'a> {
+    core: &'a Arc<KubeletCore>,
+    id: PodId,
     uid: String,
     admitted: bool,
 }
 
-// === impl Core ===
+// === impl KubeletCore ===
 
-impl Core {
-    pub(super) async fn admit(self: &Arc<Self>, pod: Pod) -> Result<Admitted, AdmissionError> {
+impl KubeletCore {
+    pub(super) async fn run_admission(
+        self: &Arc<Self>,
+        pod: Pod,
+    ) -> Result<AdmittedPod, AdmissionError> {
         // The kubelet admits one pod at a time and has no deadline for Allocate: a plugin that
         // hangs there stops all admissions.
         let _turn = self.admission.lock().await;
-        let id = pod.id();
-        let uid = self.change(|state| enter(state, &id))?;
-        let mut admission = Admission {
+        let id = pod.pod_id();
+        let uid = self.change_state(|state| enter(state, &id))?;
+        let mut admission = PodAdmission {
             core: self,
             id: id.clone(),
             uid: uid.clone(),
             admitted: false,
         };
-        admission.containers(&pod).await?;
+        admission.allocate_pod(&pod).await?;
         admission.admitted = true;
-        let active = Active {
+        let active = ActivePod {
             uid: uid.clone(),
             pod: pod.clone(),
         };
-        self.change(|state| state.pods.insert(id.clone(), active));
-        self.save();
+        self.change_state(|state| state.pods.insert(id.clone(), active));
+        self.save_checkpoint();
         // The containers start after the entries are saved: a failed start leaves the devices in
         // use.
         let mut containers = BTreeMap::new();
@@ -97,7 +100,7 @@ impl Core {
             let granted = self.start_container(&id, &container.name).await?;
             containers.insert(container.name.clone(), granted);
         }
-        Ok(Admitted {
+        Ok(AdmittedPod {
             pod: id,
             uid,
             containers,
@@ -108,20 +111,20 @@ impl Core {
     /// called again: the kubelet keeps the answer in its checkpoint.
     pub(super) async fn start_container(
         &self,
-        pod: &Id,
+        pod: &PodId,
         container: &str,
-    ) -> Result<Granted, AdmissionError> {
+    ) -> Result<GrantedDevices, AdmissionError> {
         let unknown = || AdmissionError::Unknown {
             pod: pod.clone(),
             container: container.to_owned(),
         };
-        let (granted, endpoints) = self.look(|state| {
+        let (granted, endpoints) = self.read_state(|state| {
             let active = state.pods.get(pod).ok_or_else(unknown)?;
             let mut all = active.pod.in_order();
             all.find(|(c, _)| c.name == container).ok_or_else(unknown)?;
-            let granted = state.granted(&active.uid, container);
+            let granted = state.merge_granted(&active.uid, container);
             let endpoint = |resource| Some(state.resources.get(resource)?.endpoint.clone());
-            let endpoints: BTreeMap<String, Endpoint> = granted
+            let endpoints: BTreeMap<String, PluginEndpoint> = granted
                 .devices
                 .keys()
                 .filter_map(|resource| Some((resource.clone(), endpoint(resource)?)))
@@ -142,9 +145,12 @@ impl Core {
 
     /// Admits a pod again whose containers no longer run, as a kubelet does after a reboot of the
     /// node: all devices that it held must be listed and healthy.
-    pub(super) async fn readmit(self: &Arc<Self>, pod: &Id) -> Result<(), AdmissionError> {
+    pub(super) async fn run_readmission(
+        self: &Arc<Self>,
+        pod: &PodId,
+    ) -> Result<(), AdmissionError> {
         let _turn = self.admission.lock().await;
-        let checked = self.change(|state| {
+        let checked = self.change_state(|state| {
             let Some(active) = state.pods.get(pod) else {
                 return Err(AdmissionError::Unknown {
                     pod: pod.clone(),
@@ -156,29 +162,29 @@ impl Core {
             // devicesToAllocate).
             let held = state.entries.iter().filter(|entry| entry.uid == uid);
             let checked = held
-                .map(|entry| present(state, &entry.resource, &entry.ids()))
+                .map(|entry| check_present(state, &entry.resource, &entry.device_ids()))
                 .collect::<Result<Vec<_>, _>>();
             checked.map(|_| ()).map_err(|message| {
                 state.pods.remove(pod);
-                state.prune();
+                state.free_removed_pods();
                 AdmissionError::Unexpected(message)
             })
         });
-        self.save();
+        self.save_checkpoint();
         checked
     }
 }
 
-// === impl Admission ===
+// === impl PodAdmission ===
 
-impl Admission<'_> {
-    async fn containers(&self, pod: &Pod) -> Result<(), AdmissionError> {
-        let mut reusable: BTreeMap<String, Ids> = BTreeMap::new();
+impl PodAdmission<'_> {
+    async fn allocate_pod(&self, pod: &Pod) -> Result<(), AdmissionError> {
+        let mut reusable: BTreeMap<String, DeviceIds> = BTreeMap::new();
         for (container, handed_on) in pod.in_order() {
-            self.container(container, &reusable).await?;
+            self.allocate_container(container, &reusable).await?;
             let held = self
                 .core
-                .look(|state| state.granted(&self.uid, &container.name).devices);
+                .read_state(|state| state.merge_granted(&self.uid, &container.name).devices);
             for (resource, ids) in held {
                 let reusable = reusable.entry(resource).or_default();
                 // Only ordinary init containers hand their devices on (manager.go, Allocate).
@@ -192,39 +198,47 @@ impl Admission<'_> {
         Ok(())
     }
 
-    async fn container(
+    async fn allocate_container(
         &self,
-        container: &Container,
-        reusable: &BTreeMap<String, Ids>,
+        container: &PodContainer,
+        reusable: &BTreeMap<String, DeviceIds>,
     ) -> Result<(), AdmissionError> {
         for (resource, count) in &container.requests {
             // A request of zero devices makes no call of the plugin.
             if *count == 0 {
                 continue;
             }
-            let need = Need {
+            let need = DeviceNeed {
                 container: &container.name,
                 resource,
                 count: *count,
             };
             let reusable = reusable.get(resource).cloned().unwrap_or_default();
-            let done = self.resource(&need, &reusable).await;
+            let done = self.allocate_resource(&need, &reusable).await;
             done.map_err(AdmissionError::Unexpected)?;
         }
         Ok(())
     }
 
-    async fn resource(&self, need: &Need<'_>, reusable: &Ids) -> Result<(), String> {
-        let choice = self.core.look(|state| need.choose(state, reusable))?;
+    async fn allocate_resource(
+        &self,
+        need: &DeviceNeed<'_>,
+        reusable: &DeviceIds,
+    ) -> Result<(), String> {
+        let choice = self
+            .core
+            .read_state(|state| need.choose_devices(state, reusable))?;
         let ids = match choice {
-            Choice::Made(ids) => ids,
-            Choice::Open { available, taken } => self.prefer(need, available, taken).await?,
+            DeviceChoice::Made(ids) => ids,
+            DeviceChoice::Open { available, taken } => {
+                self.choose_preferred(need, available, taken).await?
+            }
         };
         let begun = Instant::now();
         // One request for each container and resource, as in the kubelet.
-        let response = self.allocate(need, &ids).await?;
-        self.core.change(|state| {
-            state.entries.push(Entry {
+        let response = self.call_allocate(need, &ids).await?;
+        self.core.change_state(|state| {
+            state.entries.push(DeviceEntry {
                 uid: self.uid.clone(),
                 container: need.container.to_owned(),
                 resource: need.resource.to_owned(),
@@ -246,10 +260,15 @@ impl Admission<'_> {
 
     /// Takes the preferred devices that are available, then others until the count is reached. A
     /// bad answer of the plugin is not an error, as in the kubelet.
-    async fn prefer(&self, need: &Need<'_>, available: Ids, taken: Ids) -> Result<Ids, String> {
+    async fn choose_preferred(
+        &self,
+        need: &DeviceNeed<'_>,
+        available: DeviceIds,
+        taken: DeviceIds,
+    ) -> Result<DeviceIds, String> {
         let preferred = self.ask_preferred(need, &available, &taken).await?;
         let missing = need.count - taken.len();
-        let preferred: Ids = preferred.into_iter().collect();
+        let preferred: DeviceIds = preferred.into_iter().collect();
         let first: Vec<_> = preferred.intersection(&available).cloned().collect();
         let rest = available.difference(&preferred).cloned();
         let picked = first.into_iter().chain(rest).take(missing);
@@ -258,9 +277,9 @@ impl Admission<'_> {
 
     async fn ask_preferred(
         &self,
-        need: &Need<'_>,
-        available: &Ids,
-        taken: &Ids,
+        need: &DeviceNeed<'_>,
+        available: &DeviceIds,
+        taken: &DeviceIds,
     ) -> Result<Vec<String>, String> {
         let endpoint = self.endpoint(need)?;
         // The plugin's option is asked once, at registration, and not before each call.
@@ -268,7 +287,7 @@ impl Admission<'_> {
             return Ok(Vec::new());
         }
         let size = i32::try_from(need.count).map_err(|_| "too many devices".to_owned())?;
-        let all: Ids = available.union(taken).cloned().collect();
+        let all: DeviceIds = available.union(taken).cloned().collect();
         let request = PreferredAllocationRequest {
             container_requests: vec![ContainerPreferredAllocationRequest {
                 available_device_ids: shuffled(&all),
@@ -281,27 +300,27 @@ impl Admission<'_> {
             .await;
         let mut answers = answer
             .map_err(|status| {
-                self.core.oversize(need.resource, &status);
-                let words = wire::words(&status);
+                self.core.note_oversize(need.resource, &status);
+                let words = wire::format_status(&status);
                 format!("device plugin GetPreferredAllocation rpc failed with err: {words}")
             })?
             .into_inner()
             .container_responses;
-        self.count(need, "GetPreferredAllocation", answers.len());
+        self.check_response_count(need, "GetPreferredAllocation", answers.len());
         // The kubelet reads the first response only.
         answers.truncate(1);
         let ids = answers.pop().map(|answer| answer.device_ids);
         let ids = ids.unwrap_or_default();
         if let Some(reason) = flaw(&ids, &all, taken, need.count) {
-            self.breach(need, Breach::BadPreference { reason });
+            self.note_breach(need, Breach::BadPreference { reason });
         }
         Ok(ids)
     }
 
-    async fn allocate(
+    async fn call_allocate(
         &self,
-        need: &Need<'_>,
-        ids: &Ids,
+        need: &DeviceNeed<'_>,
+        ids: &DeviceIds,
     ) -> Result<ContainerAllocateResponse, String> {
         let request = AllocateRequest {
             container_requests: vec![ContainerAllocateRequest {
@@ -313,49 +332,49 @@ impl Admission<'_> {
             .await;
         let answers = answer
             .map_err(|status| {
-                self.core.oversize(need.resource, &status);
-                wire::words(&status)
+                self.core.note_oversize(need.resource, &status);
+                wire::format_status(&status)
             })?
             .into_inner()
             .container_responses;
-        self.count(need, "Allocate", answers.len());
+        self.check_response_count(need, "Allocate", answers.len());
         // An empty list of responses fails the pod's admission.
         let first = answers.into_iter().next();
         first.ok_or_else(|| "no containers return in allocation response".to_owned())
     }
 
-    fn endpoint(&self, need: &Need<'_>) -> Result<Endpoint, String> {
-        self.core.look(|state| {
+    fn endpoint(&self, need: &DeviceNeed<'_>) -> Result<PluginEndpoint, String> {
+        self.core.read_state(|state| {
             let resource = state.resources.get(need.resource);
             let endpoint = resource.map(|resource| resource.endpoint.clone());
             endpoint.ok_or_else(|| format!("unknown Device Plugin {}", need.resource))
         })
     }
 
-    fn count(&self, need: &Need<'_>, call: &'static str, count: usize) {
+    fn check_response_count(&self, need: &DeviceNeed<'_>, call: &'static str, count: usize) {
         if count != 1 {
-            self.breach(need, Breach::ResponseCount { call, count });
+            self.note_breach(need, Breach::ResponseCount { call, count });
         }
     }
 
-    fn breach(&self, need: &Need<'_>, breach: Breach) {
+    fn note_breach(&self, need: &DeviceNeed<'_>, breach: Breach) {
         self.core
-            .change(|state| state.record.breach(need.resource, breach));
+            .change_state(|state| state.record.record_breach(need.resource, breach));
     }
 }
 
-impl Drop for Admission<'_> {
+impl Drop for PodAdmission<'_> {
     fn drop(&mut self) {
         if !self.admitted {
             self.core
-                .change(|state| state.entries.retain(|entry| entry.uid != self.uid));
-            self.core.save();
+                .change_state(|state| state.entries.retain(|entry| entry.uid != self.uid));
+            self.core.save_checkpoint();
         }
     }
 }
 
 /// Checks that a pod may be admitted, and generates its uid.
-fn enter(state: &mut State, id: &Id) -> Result<String, AdmissionError> {
+fn enter(state: &mut KubeletState, id: &PodId) -> Result<String, AdmissionError> {
     if state.life.is_none() {
         return Err(AdmissionError::Stopped);
     }
@@ -363,7 +382,7 @@ fn enter(state: &mut State, id: &Id) -> Result<String, AdmissionError> {
         return Err(AdmissionError::Exists(id.clone()));
     }
     // Devices of pods that have gone are freed at the next admission.
-    state.prune();
+    state.free_removed_pods();
     state.admitted += 1;
     let mut hash = DefaultHasher::new();
     id.hash(&mut hash);
@@ -374,12 +393,12 @@ fn enter(state: &mut State, id: &Id) -> Result<String, AdmissionError> {
     ))
 }
 
-fn api(endpoint: Endpoint, resource: &str) -> Result<DevicePluginClient<Channel>, String> {
+fn api(endpoint: PluginEndpoint, resource: &str) -> Result<DevicePluginClient<Channel>, String> {
     let live = endpoint.api.filter(|_| endpoint.stopped.is_none());
     live.ok_or_else(|| format!("endpoint {resource} has been stopped"))
 }
 
-async fn pre_start(endpoint: Endpoint, devices: &Ids) -> Result<(), String> {
+async fn pre_start(endpoint: PluginEndpoint, devices: &DeviceIds) -> Result<(), String> {
     if !endpoint.options.pre_start_required {
         return Ok(());
     }
@@ -393,7 +412,7 @@ async fn pre_start(endpoint: Endpoint, devices: &Ids) -> Result<(), String> {
     let failed = |words| format!("device plugin PreStartContainer rpc failed with err: {words}");
     match call.await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(status)) => Err(failed(wire::words(&status))),
+        Ok(Err(status)) => Err(failed(wire::format_status(&status))),
         Err(_) => Err(failed(
             "rpc error: code = DeadlineExceeded desc = context deadline exceeded".to_owned(),
         )),

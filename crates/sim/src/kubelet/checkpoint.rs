@@ -1,5 +1,5 @@
 //! Checkpoint `kubelet_internal_checkpoint`: the part of the state that survives a restart of the
-//! kubelet, in the kubelet's JSON format. Only the checksum differs: FNV over the JSON of `Data`,
+//! kubelet, in the kubelet's JSON format. Only the checksum differs: FNV over the JSON of `CheckpointData`,
 //! where the kubelet hashes a Go printout.
 
 use std::{collections::BTreeMap, io, path::Path};
@@ -8,7 +8,7 @@ use kubelet_api::deviceplugin::ContainerAllocateResponse;
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 
-use super::state::{Entry, State};
+use super::state::{DeviceEntry, KubeletState};
 
 /// File name in the device plugin directory.
 pub const FILE: &str = "kubelet_internal_checkpoint";
@@ -30,30 +30,30 @@ pub(super) enum Error {
 
 /// Contents of a checkpoint that was read.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Loaded {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct LoadedCheckpoint {
+    pub(super) entries: Vec<DeviceEntry>,
     /// Names of the resources that were registered.
     pub(super) resources: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct File {
-    data: Data,
+struct CheckpointFile {
+    data: CheckpointData,
     checksum: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Data {
+struct CheckpointData {
     /// `null` if there are no entries, as Go writes a nil slice.
-    pod_device_entries: Option<Vec<Row>>,
+    pod_device_entries: Option<Vec<CheckpointEntry>>,
     registered_devices: Option<BTreeMap<String, Option<Vec<String>>>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Row {
+struct CheckpointEntry {
     #[serde(rename = "PodUID")]
     pod_uid: String,
     container_name: String,
@@ -64,24 +64,24 @@ struct Row {
 }
 
 /// Encodes a state as the contents of the file.
-pub(super) fn encode(state: &State) -> String {
-    let rows: Vec<_> = state.entries.iter().map(Row::from).collect();
+pub(super) fn encode(state: &KubeletState) -> String {
+    let rows: Vec<_> = state.entries.iter().map(CheckpointEntry::from).collect();
     let healthy = state.resources.iter().filter_map(|(name, resource)| {
         let devices = resource.devices.as_ref()?.iter();
         let ids = devices.filter(|(_, device)| device.healthy);
         Some((name.clone(), Some(ids.map(|(id, _)| id.clone()).collect())))
     });
-    let data = Data {
+    let data = CheckpointData {
         pod_device_entries: (!rows.is_empty()).then_some(rows),
         registered_devices: Some(healthy.collect()),
     };
     let checksum = data.checksum();
-    let file = File { data, checksum };
+    let file = CheckpointFile { data, checksum };
     serde_json::to_string(&file).expect("maps with text and number keys become JSON")
 }
 
 /// Replaces the file atomically: a reader sees either the old file or the new one.
-pub(super) fn write(dir: &Path, contents: &str) -> io::Result<()> {
+pub(super) fn write_checkpoint(dir: &Path, contents: &str) -> io::Result<()> {
     let scratch = dir.join(format!(".{FILE}"));
     // A fixed name for the temporary file is enough: `saving` admits one writer.
     fs_err::write(&scratch, contents)?;
@@ -89,16 +89,16 @@ pub(super) fn write(dir: &Path, contents: &str) -> io::Result<()> {
 }
 
 /// Reads the file. A missing file counts as empty.
-pub(super) fn read(dir: &Path) -> Result<Loaded, Error> {
+pub(super) fn read_checkpoint(dir: &Path) -> Result<LoadedCheckpoint, Error> {
     match fs_err::read(dir.join(FILE)) {
         Ok(bytes) => decode(&bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Loaded::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(LoadedCheckpoint::default()),
         Err(error) => Err(Error::Read(error)),
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Loaded, Error> {
-    let file: File = serde_json::from_slice(bytes).map_err(Error::Parse)?;
+fn decode(bytes: &[u8]) -> Result<LoadedCheckpoint, Error> {
+    let file: CheckpointFile = serde_json::from_slice(bytes).map_err(Error::Parse)?;
     let expected = file.data.checksum();
     if file.checksum != expected {
         let found = file.checksum;
@@ -106,18 +106,18 @@ fn decode(bytes: &[u8]) -> Result<Loaded, Error> {
     }
     let rows = file.data.pod_device_entries.unwrap_or_default();
     let resources = file.data.registered_devices.unwrap_or_default();
-    Ok(Loaded {
+    Ok(LoadedCheckpoint {
         entries: rows
             .into_iter()
-            .map(Entry::try_from)
+            .map(DeviceEntry::try_from)
             .collect::<Result<_, _>>()?,
         resources: resources.into_keys().collect(),
     })
 }
 
-// === impl Data ===
+// === impl CheckpointData ===
 
-impl Data {
+impl CheckpointData {
     /// FNV-1a checksum, 32 bit, over the compact JSON of the data.
     fn checksum(&self) -> u64 {
         let json = serde_json::to_vec(self).expect("maps with text and number keys become JSON");
@@ -128,10 +128,10 @@ impl Data {
     }
 }
 
-// === impl Row ===
+// === impl CheckpointEntry ===
 
-impl From<&Entry> for Row {
-    fn from(entry: &Entry) -> Self {
+impl From<&DeviceEntry> for CheckpointEntry {
+    fn from(entry: &DeviceEntry) -> Self {
         Self {
             pod_uid: entry.uid.clone(),
             container_name: entry.container.clone(),
@@ -142,10 +142,10 @@ impl From<&Entry> for Row {
     }
 }
 
-impl TryFrom<Row> for Entry {
+impl TryFrom<CheckpointEntry> for DeviceEntry {
     type Error = Error;
 
-    fn try_from(row: Row) -> Result<Self, Error> {
+    fn try_from(row: CheckpointEntry) -> Result<Self, Error> {
         let bytes = from_base64(&row.alloc_resp.unwrap_or_default());
         let response = bytes.and_then(|bytes| ContainerAllocateResponse::decode(&bytes[..]).ok());
         let response = response.ok_or_else(|| Error::Response {

@@ -12,9 +12,9 @@ use kubelet_api::deviceplugin::ContainerAllocateResponse;
 /// ```
 /// use sim::kubelet::Pod;
 /// let pod = Pod::new("default", "train")
-///     .init("fetch", [("nvidia.com/gpu", 1)])
-///     .container("main", [("nvidia.com/gpu", 2)]);
-/// assert_eq!(pod.id().to_string(), "default/train");
+///     .with_init("fetch", [("nvidia.com/gpu", 1)])
+///     .with_container("main", [("nvidia.com/gpu", 2)]);
+/// assert_eq!(pod.pod_id().to_string(), "default/train");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
@@ -23,14 +23,14 @@ pub struct Pod {
     /// Name of the pod, unique in its namespace.
     pub name: String,
     /// Init containers, in the order in which they run.
-    pub init_containers: Vec<Container>,
+    pub init_containers: Vec<PodContainer>,
     /// Containers, which start after the init containers.
-    pub containers: Vec<Container>,
+    pub containers: Vec<PodContainer>,
 }
 
 /// A container and its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Container {
+pub struct PodContainer {
     /// Name, unique in the pod.
     pub name: String,
     /// Number of devices, by resource.
@@ -42,7 +42,7 @@ pub struct Container {
 
 /// Name of a pod on the node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id {
+pub struct PodId {
     /// Namespace of the pod.
     pub namespace: String,
     /// Name of the pod.
@@ -51,18 +51,18 @@ pub struct Id {
 
 /// An admitted pod.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Admitted {
+pub struct AdmittedPod {
     /// Name of the pod.
-    pub pod: Id,
+    pub pod: PodId,
     /// Generated uid, which the checkpoint uses.
     pub uid: String,
     /// Devices and edits of each container, init containers included.
-    pub containers: BTreeMap<String, Granted>,
+    pub containers: BTreeMap<String, GrantedDevices>,
 }
 
 /// Devices and edits of a container.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Granted {
+pub struct GrantedDevices {
     /// Device ids, by resource.
     pub devices: BTreeMap<String, BTreeSet<String>>,
     /// Answers of the plugins, merged as for the container runtime: the first answer wins.
@@ -84,23 +84,23 @@ impl Pod {
 
     /// Adds a container.
     #[must_use]
-    pub fn container<'a>(
+    pub fn with_container<'a>(
         mut self,
         name: &str,
         requests: impl IntoIterator<Item = (&'a str, usize)>,
     ) -> Self {
-        self.containers.push(Container::new(name, requests));
+        self.containers.push(PodContainer::new(name, requests));
         self
     }
 
     /// Adds an init container.
     #[must_use]
-    pub fn init<'a>(
+    pub fn with_init<'a>(
         mut self,
         name: &str,
         requests: impl IntoIterator<Item = (&'a str, usize)>,
     ) -> Self {
-        self.init_containers.push(Container::new(name, requests));
+        self.init_containers.push(PodContainer::new(name, requests));
         self
     }
 
@@ -111,16 +111,16 @@ impl Pod {
         name: &str,
         requests: impl IntoIterator<Item = (&'a str, usize)>,
     ) -> Self {
-        self.init_containers.push(Container {
+        self.init_containers.push(PodContainer {
             restartable: true,
-            ..Container::new(name, requests)
+            ..PodContainer::new(name, requests)
         });
         self
     }
 
     /// Name of the pod.
-    pub fn id(&self) -> Id {
-        Id {
+    pub fn pod_id(&self) -> PodId {
+        PodId {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
         }
@@ -128,21 +128,21 @@ impl Pod {
 
     /// Init containers, then containers. The bool is true if the container's devices are handed on
     /// to later containers.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = (&Container, bool)> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (&PodContainer, bool)> {
         let init = self.init_containers.iter().map(|c| (c, !c.restartable));
         init.chain(self.containers.iter().map(|c| (c, false)))
     }
 
     /// Containers that run as long as the pod: sidecars and ordinary containers.
-    pub(super) fn lasting(&self) -> impl Iterator<Item = &Container> {
+    pub(super) fn lasting_containers(&self) -> impl Iterator<Item = &PodContainer> {
         let sidecars = self.init_containers.iter().filter(|c| c.restartable);
         sidecars.chain(&self.containers)
     }
 }
 
-// === impl Container ===
+// === impl PodContainer ===
 
-impl Container {
+impl PodContainer {
     /// Creates a container that requests `count` devices of each resource.
     pub fn new<'a>(name: &str, requests: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
         Self {
@@ -156,20 +156,20 @@ impl Container {
     }
 }
 
-// === impl Id ===
+// === impl PodId ===
 
-impl fmt::Display for Id {
+impl fmt::Display for PodId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 
-// === impl Granted ===
+// === impl GrantedDevices ===
 
-impl Granted {
+impl GrantedDevices {
     /// Merges the answer for one more resource. On a clash the earlier value stays, as in the
     /// kubelet (`pkg/kubelet/cm/devicemanager/pod_devices.go`, `deviceRunContainerOptions`).
-    pub(super) fn add(
+    pub(super) fn merge_answer(
         &mut self,
         resource: &str,
         devices: BTreeSet<String>,

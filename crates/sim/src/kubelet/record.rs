@@ -29,12 +29,12 @@ pub struct Registration {
     /// Calling process, if the socket tells it (`SO_PEERCRED`).
     pub pid: Option<i32>,
     /// Answer of the kubelet.
-    pub outcome: Outcome,
+    pub outcome: RegistrationOutcome,
 }
 
 /// Answer to a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RegistrationOutcome {
     /// Not answered yet, or never, because the kubelet stopped before.
     Pending,
     /// Answered with success.
@@ -45,7 +45,7 @@ pub enum Outcome {
 
 /// One message of a ListAndWatch stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct List {
+pub struct DeviceList {
     /// Time of arrival.
     pub at: Instant,
     /// Socket name of the registration that opened the stream.
@@ -62,7 +62,7 @@ pub struct Allocation {
     /// Time from request to answer.
     pub took: Duration,
     /// The pod.
-    pub pod: pod::Id,
+    pub pod: pod::PodId,
     /// The container.
     pub container: String,
     /// The resource.
@@ -130,9 +130,9 @@ pub enum Breach {
 
 /// All records. They outlive restarts of the kubelet.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct CallRecord {
     pub(super) registrations: Vec<Registration>,
-    pub(super) lists: BTreeMap<String, VecDeque<List>>,
+    pub(super) lists: BTreeMap<String, VecDeque<DeviceList>>,
     pub(super) allocations: Vec<Allocation>,
     pub(super) violations: Vec<Violation>,
     /// Socket names of all registrations so far.
@@ -141,11 +141,11 @@ pub(super) struct Record {
     last: HashMap<(Option<i32>, String), Instant>,
 }
 
-// === impl Record ===
+// === impl CallRecord ===
 
-impl Record {
+impl CallRecord {
     /// Records a call of Register and returns its position in `registrations`.
-    pub(super) fn register(
+    pub(super) fn record_registration(
         &mut self,
         request: &deviceplugin::RegisterRequest,
         pid: Option<i32>,
@@ -155,28 +155,28 @@ impl Record {
         if let Some(before) = self.last.insert((pid, resource.clone()), at) {
             let gap = at - before;
             if gap < REGISTRATION_GAP {
-                self.breach(resource, Breach::RegisteredTooSoon(gap));
+                self.record_breach(resource, Breach::RegisteredTooSoon(gap));
             }
         }
         if !self.sockets.insert(endpoint.clone()) {
-            self.breach(resource, Breach::SocketReused(endpoint.clone()));
+            self.record_breach(resource, Breach::SocketReused(endpoint.clone()));
         }
         if endpoint.is_empty() || endpoint.contains('/') {
-            self.breach(resource, Breach::NotABasename(endpoint.clone()));
+            self.record_breach(resource, Breach::NotABasename(endpoint.clone()));
         }
         self.registrations.push(Registration {
             at,
             resource: resource.clone(),
             endpoint: endpoint.clone(),
             pid,
-            outcome: Outcome::Pending,
+            outcome: RegistrationOutcome::Pending,
         });
         self.registrations.len() - 1
     }
 
-    pub(super) fn list(&mut self, resource: &str, list: List) {
-        for breach in faults(&list.devices) {
-            self.breach(resource, breach);
+    pub(super) fn record_list(&mut self, resource: &str, list: DeviceList) {
+        for breach in find_breaches(&list.devices) {
+            self.record_breach(resource, breach);
         }
         let lists = self.lists.entry(resource.to_owned()).or_default();
         if lists.len() == LISTS_KEPT {
@@ -185,7 +185,7 @@ impl Record {
         lists.push_back(list);
     }
 
-    pub(super) fn breach(&mut self, resource: &str, breach: Breach) {
+    pub(super) fn record_breach(&mut self, resource: &str, breach: Breach) {
         tracing::warn!(resource, %breach, "the device plugin broke its contract");
         self.violations.push(Violation {
             resource: resource.to_owned(),
@@ -226,7 +226,7 @@ impl fmt::Display for Breach {
     }
 }
 
-fn faults(devices: &[deviceplugin::Device]) -> Vec<Breach> {
+fn find_breaches(devices: &[deviceplugin::Device]) -> Vec<Breach> {
     let mut seen = HashSet::new();
     let mut faults = Vec::new();
     for device in devices {

@@ -24,9 +24,9 @@ use tonic::{
 };
 
 use super::{
-    Core, Era, name,
-    record::{Breach, List, Outcome},
-    state::Endpoint,
+    Era, KubeletCore, name,
+    record::{Breach, DeviceList, RegistrationOutcome},
+    state::PluginEndpoint,
     wire,
 };
 
@@ -35,7 +35,7 @@ const REDIAL: Duration = Duration::from_millis(100);
 
 /// Kubelet's side of one registration.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct PluginClient {
     pub(super) resource: String,
     socket: PathBuf,
     endpoint: String,
@@ -46,23 +46,23 @@ pub(super) struct Client {
     /// Token of the kubelet's run that accepted the registration; messages after its end are
     /// ignored.
     life: CancellationToken,
-    /// True after [`super::Kubelet::forget`]: the stream is read and ignored.
+    /// True after [`super::Kubelet::forget_resource`]: the stream is read and ignored.
     pub(super) forgotten: AtomicBool,
     /// Connection and options of the plugin, to become the resource's endpoint.
-    link: Endpoint,
+    link: PluginEndpoint,
 }
 
 /// Service behind `kubelet.sock`, for one run of the kubelet.
 #[derive(Debug)]
-pub(super) struct Registrar {
-    pub(super) core: Arc<Core>,
+pub(super) struct RegistrationService {
+    pub(super) core: Arc<KubeletCore>,
     pub(super) life: CancellationToken,
 }
 
-// === impl Registrar ===
+// === impl RegistrationService ===
 
 #[tonic::async_trait]
-impl registration_server::Registration for Registrar {
+impl registration_server::Registration for RegistrationService {
     async fn register(&self, request: Request<RegisterRequest>) -> Result<Response<Empty>, Status> {
         let info = request.extensions().get::<UdsConnectInfo>();
         let pid = info.and_then(|info| info.peer_cred?.pid());
@@ -71,8 +71,8 @@ impl registration_server::Registration for Registrar {
         let (answer, answered) = oneshot::channel();
         // Runs as a task of its own: a handler in Go runs to its end even if the caller has
         // cancelled the call.
-        self.core.spawn(async move {
-            let work = core.register(request, pid, life.clone());
+        self.core.spawn_task(async move {
+            let work = core.handle_registration(request, pid, life.clone());
             if let Some(result) = life.run_until_cancelled(work).await {
                 let _ = answer.send(result);
             }
@@ -87,20 +87,20 @@ impl registration_server::Registration for Registrar {
     }
 }
 
-// === impl Core ===
+// === impl KubeletCore ===
 
-impl Core {
-    async fn register(
+impl KubeletCore {
+    async fn handle_registration(
         self: &Arc<Self>,
         request: RegisterRequest,
         pid: Option<i32>,
         life: CancellationToken,
     ) -> Result<(), String> {
-        let number = self.change(|state| state.record.register(&request, pid));
+        let number = self.change_state(|state| state.record.record_registration(&request, pid));
         let result = self.accept(&request, life).await;
         let outcome = match &result {
-            Ok(()) => Outcome::Accepted,
-            Err(message) => Outcome::Refused(message.clone()),
+            Ok(()) => RegistrationOutcome::Accepted,
+            Err(message) => RegistrationOutcome::Refused(message.clone()),
         };
         tracing::debug!(
             resource = request.resource_name,
@@ -108,7 +108,7 @@ impl Core {
             ?outcome,
             "registration"
         );
-        self.change(|state| state.record.registrations[number].outcome = outcome);
+        self.change_state(|state| state.record.registrations[number].outcome = outcome);
         result
     }
 
@@ -117,9 +117,9 @@ impl Core {
         request: &RegisterRequest,
         life: CancellationToken,
     ) -> Result<(), String> {
-        let stall = self.look(|state| state.faults.stall);
+        let stall = self.read_state(|state| state.faults.stall);
         tokio::time::sleep(stall).await;
-        if let Some(message) = self.change(|state| state.faults.refuse.pop_front()) {
+        if let Some(message) = self.change_state(|state| state.faults.refuse.pop_front()) {
             return Err(message);
         }
         if request.version != VERSION {
@@ -136,21 +136,21 @@ impl Core {
                 request.resource_name
             ));
         }
-        let client = self.connect(request, life).await?;
+        let client = self.connect_plugin(request, life).await?;
         let core = Arc::clone(self);
-        self.spawn(async move {
-            core.watch(&client).await;
-            core.ended(&client);
+        self.spawn_task(async move {
+            core.read_lists(&client).await;
+            core.end_stream(&client);
         });
         Ok(())
     }
 
     /// Connects to the plugin, asks for its options and makes it the endpoint of its resource.
-    async fn connect(
+    async fn connect_plugin(
         self: &Arc<Self>,
         request: &RegisterRequest,
         life: CancellationToken,
-    ) -> Result<Arc<Client>, String> {
+    ) -> Result<Arc<PluginClient>, String> {
         let resource = &request.resource_name;
         let socket = self.settings.dir.join(&request.endpoint);
         if self.is_connected(resource, &socket) {
@@ -160,16 +160,16 @@ impl Core {
             ));
         }
         let closed = life.child_token();
-        let link = self.link(resource, &socket, &closed).await;
+        let link = self.ask_options(resource, &socket, &closed).await;
         let link = link.inspect_err(|_| {
             closed.cancel();
             // A kubelet that keys clients by resource alone now forgets the earlier client, too.
             // The end of the earlier stream then goes unreported (handler.go, connectClient).
             if self.settings.era == Era::V1_36 {
-                self.change(|state| state.clients.remove(resource));
+                self.change_state(|state| state.clients.remove(resource));
             }
         })?;
-        let client = Arc::new(Client {
+        let client = Arc::new(PluginClient {
             resource: resource.clone(),
             socket,
             endpoint: request.endpoint.clone(),
@@ -179,7 +179,7 @@ impl Core {
             forgotten: AtomicBool::new(false),
             link,
         });
-        self.change(|state| {
+        self.change_state(|state| {
             let clients = state.clients.entry(resource.clone()).or_default();
             // From 1.37 on several clients of one resource may be connected (Kubernetes PR 135437).
             if self.settings.era == Era::V1_36 {
@@ -194,30 +194,30 @@ impl Core {
 
     fn is_connected(&self, resource: &str, socket: &Path) -> bool {
         self.settings.era == Era::V1_37
-            && self.look(|state| {
+            && self.read_state(|state| {
                 let clients = state.clients.get(resource);
                 clients.is_some_and(|clients| clients.iter().any(|c| c.socket == socket))
             })
     }
 
-    async fn link(
+    async fn ask_options(
         &self,
         resource: &str,
         socket: &Path,
         closed: &CancellationToken,
-    ) -> Result<Endpoint, String> {
+    ) -> Result<PluginEndpoint, String> {
         let channel = self.dial(socket, closed).await?;
         let mut api = DevicePluginClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT);
         let options = api.get_device_plugin_options(Empty {}).await;
         let options: DevicePluginOptions = match options {
             Ok(options) => options.into_inner(),
             Err(status) => {
-                self.oversize(resource, &status);
-                let words = wire::words(&status);
+                self.note_oversize(resource, &status);
+                let words = wire::format_status(&status);
                 return Err(format!("failed to get device plugin options: {words}"));
             }
         };
-        Ok(Endpoint {
+        Ok(PluginEndpoint {
             api: Some(api),
             options,
             stopped: None,
@@ -229,7 +229,7 @@ impl Core {
         let attempts = async {
             loop {
                 let library = &self.settings.library;
-                match wire::connect(socket, library, closed.clone()).await {
+                match wire::connect_once(socket, library, closed.clone()).await {
                     Ok(channel) => return channel,
                     Err(_) => tokio::time::sleep(REDIAL).await,
                 }
@@ -240,13 +240,13 @@ impl Core {
     }
 
     /// Reads the stream until it ends, fails or is cut.
-    async fn watch(&self, client: &Client) {
+    async fn read_lists(&self, client: &PluginClient) {
         let read = async {
             let mut api = client.link.api.clone().expect("a connected client has one");
             // No deadline, and no second call: the kubelet never re-opens a stream that has ended.
             let mut stream = api.list_and_watch(Empty {}).await?.into_inner();
             while let Some(list) = stream.message().await? {
-                self.listed(client, list);
+                self.take_list(client, list);
             }
             Ok::<(), Status>(())
         };
@@ -255,39 +255,39 @@ impl Core {
             () = client.cut.cancelled() => Ok(()),
         };
         if let Err(status) = ended {
-            self.oversize(&client.resource, &status);
-            let (resource, error) = (&client.resource, wire::words(&status));
+            self.note_oversize(&client.resource, &status);
+            let (resource, error) = (&client.resource, wire::format_status(&status));
             tracing::debug!(resource, error, "ListAndWatch ended");
         }
     }
 
-    fn listed(&self, client: &Client, list: ListAndWatchResponse) {
+    fn take_list(&self, client: &PluginClient, list: ListAndWatchResponse) {
         let resource = &client.resource;
         if client.life.is_cancelled() {
             return;
         }
-        self.change(|state| {
+        self.change_state(|state| {
             if !client.forgotten.load(Ordering::Relaxed) {
-                state.list(resource, &list.devices);
+                state.replace_devices(resource, &list.devices);
             }
-            let list = List {
+            let list = DeviceList {
                 at: Instant::now(),
                 endpoint: client.endpoint.clone(),
                 devices: list.devices,
             };
-            state.record.list(resource, list);
+            state.record.record_list(resource, list);
         });
-        self.save();
+        self.save_checkpoint();
     }
 
     /// Handles the end of a stream: marks the resource unhealthy unless another plugin serves it.
-    fn ended(self: &Arc<Self>, client: &Arc<Client>) {
+    fn end_stream(self: &Arc<Self>, client: &Arc<PluginClient>) {
         client.closed.cancel();
         if client.forgotten.load(Ordering::Relaxed) || client.life.is_cancelled() {
             return;
         }
         let resource = &client.resource;
-        let gone = self.change(|state| {
+        let gone = self.change_state(|state| {
             let Some(clients) = state.clients.get_mut(resource) else {
                 return false;
             };
@@ -314,18 +314,22 @@ impl Core {
     /// Forgets a stopped resource when its grace period is over.
     pub(super) fn expire_later(self: &Arc<Self>, resource: String) {
         let core = Arc::clone(self);
-        self.spawn(async move {
+        self.spawn_task(async move {
             tokio::time::sleep(core.settings.grace).await;
-            if core.change(|state| state.expire(&resource, core.settings.grace)) {
-                core.save();
+            if core.change_state(|state| state.expire_resource(&resource, core.settings.grace)) {
+                core.save_checkpoint();
             }
         });
     }
 
     /// Records a breach if the status is grpc-go's error for a message above its limit.
-    pub(super) fn oversize(&self, resource: &str, status: &Status) {
-        if let Some(size) = wire::oversize(status) {
-            self.change(|state| state.record.breach(resource, Breach::MessageTooLarge(size)));
+    pub(super) fn note_oversize(&self, resource: &str, status: &Status) {
+        if let Some(size) = wire::oversize_bytes(status) {
+            self.change_state(|state| {
+                state
+                    .record
+                    .record_breach(resource, Breach::MessageTooLarge(size))
+            });
         }
     }
 }

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use super::{
-    Core,
-    pod::Id,
-    state::{Active, State},
+    KubeletCore,
+    pod::PodId,
+    state::{ActivePod, KubeletState},
 };
 
 /// Rate limit of the kubelet for this API: calls per second, and calls at once.
@@ -23,30 +23,30 @@ const BURST: f64 = 10.0;
 
 /// Service behind the pod resources socket.
 #[derive(Debug)]
-pub(super) struct Lister {
-    core: Arc<Core>,
-    bucket: Mutex<Bucket>,
+pub(super) struct PodResourcesService {
+    core: Arc<KubeletCore>,
+    bucket: Mutex<TokenBucket>,
 }
 
 /// Token bucket: one token for each call.
 #[derive(Debug)]
-struct Bucket {
+struct TokenBucket {
     tokens: f64,
     at: Instant,
 }
 
-// === impl Lister ===
+// === impl PodResourcesService ===
 
-impl Lister {
-    pub(super) fn new(core: Arc<Core>) -> Self {
-        let bucket = Mutex::new(Bucket {
+impl PodResourcesService {
+    pub(super) fn new(core: Arc<KubeletCore>) -> Self {
+        let bucket = Mutex::new(TokenBucket {
             tokens: BURST,
             at: Instant::now(),
         });
         Self { core, bucket }
     }
 
-    fn admit(&self) -> Result<(), Status> {
+    fn take_token(&self) -> Result<(), Status> {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let earned = (now - bucket.at).as_secs_f64() * RATE;
@@ -61,15 +61,15 @@ impl Lister {
 }
 
 #[tonic::async_trait]
-impl PodResourcesLister for Lister {
+impl PodResourcesLister for PodResourcesService {
     async fn list(
         &self,
         _: Request<ListPodResourcesRequest>,
     ) -> Result<Response<ListPodResourcesResponse>, Status> {
-        self.admit()?;
-        let pod_resources = self.core.look(|state| {
+        self.take_token()?;
+        let pod_resources = self.core.read_state(|state| {
             let pods = state.pods.values();
-            pods.map(|active| describe(state, active)).collect()
+            pods.map(|active| describe_pod(state, active)).collect()
         });
         Ok(Response::new(ListPodResourcesResponse { pod_resources }))
     }
@@ -78,8 +78,8 @@ impl PodResourcesLister for Lister {
         &self,
         _: Request<AllocatableResourcesRequest>,
     ) -> Result<Response<AllocatableResourcesResponse>, Status> {
-        self.admit()?;
-        let devices = self.core.look(allocatable);
+        self.take_token()?;
+        let devices = self.core.read_state(list_allocatable);
         Ok(Response::new(AllocatableResourcesResponse {
             devices,
             ..Default::default()
@@ -90,20 +90,20 @@ impl PodResourcesLister for Lister {
         &self,
         request: Request<GetPodResourcesRequest>,
     ) -> Result<Response<GetPodResourcesResponse>, Status> {
-        self.admit()?;
+        self.take_token()?;
         let request = request.into_inner();
-        let id = Id {
+        let id = PodId {
             namespace: request.pod_namespace,
             name: request.pod_name,
         };
-        let pod_resources = self.core.look(|state| {
+        let pod_resources = self.core.read_state(|state| {
             let active = state.pods.get(&id);
-            active.map(|active| describe(state, active))
+            active.map(|active| describe_pod(state, active))
         });
         // The kubelet returns a plain error here, which grpc-go sends as Unknown and not as
         // NotFound.
         if pod_resources.is_none() {
-            let Id { namespace, name } = id;
+            let PodId { namespace, name } = id;
             return Err(Status::unknown(format!(
                 "pod {name} in namespace {namespace} not found"
             )));
@@ -112,20 +112,23 @@ impl PodResourcesLister for Lister {
     }
 }
 
-fn describe(state: &State, active: &Active) -> PodResources {
+fn describe_pod(state: &KubeletState, active: &ActivePod) -> PodResources {
     // Init containers that have ended are not in the answer; sidecars are.
-    let containers = active.pod.lasting().map(|container| ContainerResources {
-        name: container.name.clone(),
-        devices: state
-            .held(&active.uid, &container.name)
-            .into_iter()
-            .flat_map(|entry| {
-                let ids = entry.ids().into_iter();
-                ids.map(|id| row(&entry.resource, &id, &entry.nodes(&id)))
-            })
-            .collect(),
-        ..Default::default()
-    });
+    let containers = active
+        .pod
+        .lasting_containers()
+        .map(|container| ContainerResources {
+            name: container.name.clone(),
+            devices: state
+                .held_entries(&active.uid, &container.name)
+                .into_iter()
+                .flat_map(|entry| {
+                    let ids = entry.device_ids().into_iter();
+                    ids.map(|id| device_row(&entry.resource, &id, &entry.device_nodes(&id)))
+                })
+                .collect(),
+            ..Default::default()
+        });
     PodResources {
         name: active.pod.name.clone(),
         namespace: active.pod.namespace.clone(),
@@ -134,7 +137,7 @@ fn describe(state: &State, active: &Active) -> PodResources {
     }
 }
 
-fn allocatable(state: &State) -> Vec<ContainerDevices> {
+fn list_allocatable(state: &KubeletState) -> Vec<ContainerDevices> {
     let resources = state.resources.iter();
     let devices = resources.flat_map(|(name, resource)| {
         let devices = resource.devices.iter().flatten();
@@ -142,12 +145,12 @@ fn allocatable(state: &State) -> Vec<ContainerDevices> {
     });
     devices
         .filter(|(_, _, device)| device.healthy)
-        .map(|(name, id, device)| row(name, id, &device.numa))
+        .map(|(name, id, device)| device_row(name, id, &device.numa))
         .collect()
 }
 
 /// Device entry of a pod resources answer. The kubelet sends one entry for each device.
-fn row(resource: &str, id: &str, numa: &[i64]) -> ContainerDevices {
+fn device_row(resource: &str, id: &str, numa: &[i64]) -> ContainerDevices {
     let nodes = numa.iter().map(|id| NumaNode { id: *id });
     ContainerDevices {
         resource_name: resource.to_owned(),

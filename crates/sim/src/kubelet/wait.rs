@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Devices, Kubelet};
+use super::{Kubelet, PluginDevices};
 
 /// A condition that was not met within the timeout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,18 +23,18 @@ impl Kubelet {
     ///
     /// # Errors
     /// If the time is up, with the devices at that moment.
-    pub async fn wait(
+    pub async fn wait_devices(
         &self,
         resource: &str,
-        condition: impl Fn(&Devices) -> bool,
+        condition: impl Fn(&PluginDevices) -> bool,
         timeout: Duration,
-    ) -> Result<Devices, WaitError> {
-        let check = || Some(self.devices(resource)).filter(&condition);
-        let found = self.until(check, timeout).await;
+    ) -> Result<PluginDevices, WaitError> {
+        let check = || Some(self.resource_devices(resource)).filter(&condition);
+        let found = self.retry_until(check, timeout).await;
         found.ok_or_else(|| WaitError {
             wanted: format!("a condition on {resource}"),
             timeout,
-            last: self.describe(resource),
+            last: self.describe_devices(resource),
         })
     }
 
@@ -47,9 +47,9 @@ impl Kubelet {
         resource: &str,
         count: usize,
         timeout: Duration,
-    ) -> Result<Devices, WaitError> {
-        let healthy = |devices: &Devices| devices.values().filter(|d| d.healthy).count();
-        let found = self.wait(resource, |devices| healthy(devices) == count, timeout);
+    ) -> Result<PluginDevices, WaitError> {
+        let healthy = |devices: &PluginDevices| devices.values().filter(|d| d.healthy).count();
+        let found = self.wait_devices(resource, |devices| healthy(devices) == count, timeout);
         found.await.map_err(|error| WaitError {
             wanted: format!("{count} healthy devices of {resource}"),
             ..error
@@ -68,16 +68,16 @@ impl Kubelet {
         timeout: Duration,
     ) -> Result<(), WaitError> {
         let check = || condition(self).then_some(());
-        let found = self.until(check, timeout).await;
+        let found = self.retry_until(check, timeout).await;
         found.ok_or_else(|| WaitError {
             wanted: wanted.to_owned(),
             timeout,
-            last: format!("{:?}, {:?}", self.node(), self.registrations()),
+            last: format!("{:?}, {:?}", self.node_status(), self.registrations()),
         })
     }
 
     /// Repeats `check` after each change until it returns a value; `None` if the time is up.
-    async fn until<T>(&self, check: impl Fn() -> Option<T>, timeout: Duration) -> Option<T> {
+    async fn retry_until<T>(&self, check: impl Fn() -> Option<T>, timeout: Duration) -> Option<T> {
         let mut changed = self.core().changed.subscribe();
         let found = async {
             loop {
@@ -92,8 +92,8 @@ impl Kubelet {
         tokio::time::timeout(timeout, found).await.ok().flatten()
     }
 
-    fn describe(&self, resource: &str) -> String {
-        let devices = self.devices(resource);
+    fn describe_devices(&self, resource: &str) -> String {
+        let devices = self.resource_devices(resource);
         if devices.is_empty() {
             return "no devices".to_owned();
         }

@@ -25,15 +25,15 @@ use tonic::{
 
 /// A unix socket connection that ends at once when its token is cancelled.
 #[derive(Debug)]
-pub(super) struct Cut {
+pub(super) struct CuttableStream {
     inner: UnixStream,
     token: CancellationToken,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-// === impl Cut ===
+// === impl CuttableStream ===
 
-impl Cut {
+impl CuttableStream {
     pub(super) fn new(inner: UnixStream, token: CancellationToken) -> Self {
         let ended = Box::pin(token.clone().cancelled_owned());
         Self {
@@ -48,7 +48,7 @@ impl Cut {
     }
 }
 
-impl AsyncRead for Cut {
+impl AsyncRead for CuttableStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -61,7 +61,7 @@ impl AsyncRead for Cut {
     }
 }
 
-impl AsyncWrite for Cut {
+impl AsyncWrite for CuttableStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -82,7 +82,7 @@ impl AsyncWrite for Cut {
     }
 }
 
-impl Connected for Cut {
+impl Connected for CuttableStream {
     type ConnectInfo = UdsConnectInfo;
 
     fn connect_info(&self) -> UdsConnectInfo {
@@ -92,7 +92,7 @@ impl Connected for Cut {
 
 /// Connects once to a plugin's socket, with the authority that the kubelet sends and the user agent
 /// of its gRPC library.
-pub(super) async fn connect(
+pub(super) async fn connect_once(
     socket: &Path,
     library: &str,
     token: CancellationToken,
@@ -108,21 +108,21 @@ pub(super) async fn connect(
                     return Err(io::Error::from(io::ErrorKind::BrokenPipe));
                 }
                 let stream = UnixStream::connect(&socket).await?;
-                Ok(TokioIo::new(Cut::new(stream, token)))
+                Ok(TokioIo::new(CuttableStream::new(stream, token)))
             }
         }))
         .await
 }
 
 /// Size in bytes of a message above the limit, if the status is tonic's error for one.
-pub(super) fn oversize(status: &Status) -> Option<usize> {
+pub(super) fn oversize_bytes(status: &Status) -> Option<usize> {
     let rest = status.message().split_once("too large: found ")?.1;
     rest.split(' ').next()?.parse().ok()
 }
 
 /// Formats the status as grpc-go does, which is how it appears in messages of the kubelet.
-pub(super) fn words(status: &Status) -> String {
-    if let Some(size) = oversize(status) {
+pub(super) fn format_status(status: &Status) -> String {
+    if let Some(size) = oversize_bytes(status) {
         return format!(
             "rpc error: code = ResourceExhausted desc = grpc: received message larger than max ({size} vs. {MESSAGE_LIMIT})"
         );
@@ -143,10 +143,13 @@ mod tests {
     fn speaks_of_a_status_as_grpc_go_does() {
         let status = Status::invalid_argument("no such device");
         assert_eq!(
-            words(&status),
+            format_status(&status),
             "rpc error: code = InvalidArgument desc = no such device"
         );
         let status = Status::cancelled("bye");
-        assert_eq!(words(&status), "rpc error: code = Canceled desc = bye");
+        assert_eq!(
+            format_status(&status),
+            "rpc error: code = Canceled desc = bye"
+        );
     }
 }

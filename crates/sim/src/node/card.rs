@@ -2,8 +2,8 @@
 
 use sim_node::{
     BusId,
-    identity::{serial, uuid},
-    state::{Gpu, Settings, State},
+    identity::{made_up_uuid, serial},
+    state::{CardSettings, Gpu, NodeState},
 };
 
 use super::{Error, Result};
@@ -22,7 +22,7 @@ pub struct NewGpu {
 }
 
 /// Makes the card to insert: one that was removed before, or a new one.
-pub(super) fn make(state: &mut State, new: &NewGpu) -> Result<Gpu> {
+pub(super) fn make_card(state: &mut NodeState, new: &NewGpu) -> Result<Gpu> {
     if let Some(pci) = new.pci
         && state.gpus.iter().any(|gpu| gpu.pci == pci)
     {
@@ -35,21 +35,21 @@ pub(super) fn make(state: &mut State, new: &NewGpu) -> Result<Gpu> {
         gpu.numa = new.numa.or(gpu.numa);
         // Another card may have got its device node in the meantime.
         if state.gpus.iter().any(|other| other.minor == gpu.minor) {
-            gpu.minor = minor(state);
+            gpu.minor = free_minor(state);
         }
         return Ok(gpu);
     }
-    fresh(state, new)
+    new_card(state, new)
 }
 
-fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
+fn new_card(state: &mut NodeState, new: &NewGpu) -> Result<Gpu> {
     let first = state.gpus.first().or(state.removed.first()).cloned();
     let key = new
         .model
         .clone()
         .or(first.as_ref().map(|gpu| gpu.model.clone()));
     let key = key.unwrap_or_default();
-    let mut all = profile::models();
+    let mut all = profile::built_in_models();
     all.extend(state.models.clone());
     let model = all.get(&key).ok_or_else(|| Error::Model {
         name: key.clone(),
@@ -63,9 +63,9 @@ fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
         pci: BusId::on_bus(0xff),
     })?;
     let gpu = Gpu {
-        uuid: uuid("GPU", &[&state.profile, &pci.to_string()]),
+        uuid: made_up_uuid("GPU", &[&state.profile, &pci.to_string()]),
         model: key.clone(),
-        minor: minor(state),
+        minor: free_minor(state),
         pci,
         under: "pci0000:e0/0000:e0:01.1".to_owned(),
         numa: new.numa.or(first.and_then(|gpu| gpu.numa)),
@@ -77,7 +77,7 @@ fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
         migs: Vec::new(),
         links: Vec::new(),
         sensors: model.idle.clone(),
-        settings: Settings::default(),
+        settings: CardSettings::default(),
         instances: Vec::new(),
         processes: Vec::new(),
     };
@@ -86,7 +86,7 @@ fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
 }
 
 /// Lowest minor number that no card uses.
-fn minor(state: &State) -> u32 {
+fn free_minor(state: &NodeState) -> u32 {
     let used = |minor: &u32| state.gpus.iter().any(|gpu| gpu.minor == *minor);
     (0..=u32::MAX).find(|minor| !used(minor)).unwrap_or(0)
 }

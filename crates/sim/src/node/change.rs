@@ -2,16 +2,16 @@
 
 use sim_node::{
     mig,
-    state::{Effect, Event, Fault, Gpu, Place, Process, Sensors, State},
+    state::{DevicePlace, Effect, Gpu, GpuProcess, NodeEvent, NodeState, NvmlFault, Sensors},
     store,
 };
 
 use super::{
     Error, GpuInfo, Node, Result,
     card::{self, NewGpu},
-    info,
+    describe_gpu,
 };
-use crate::{profile, target::Target};
+use crate::{profile, target::DeviceTarget};
 
 /// Event types of NVML (`nvmlEventType…`), and their bits.
 const SINGLE_BIT: u64 = 1;
@@ -34,8 +34,8 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, or is a MIG device.
-    pub fn lose(&self, target: &Target) -> Result<()> {
-        self.each(target, |gpu| gpu.lost = true)
+    pub fn lose_cards(&self, target: &DeviceTarget) -> Result<()> {
+        self.edit_cards(target, |gpu| gpu.lost = true)
     }
 
     /// Brings lost cards back, as a reset of the bus does: counters that count from the last reset
@@ -43,8 +43,8 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, or is a MIG device.
-    pub fn restore(&self, target: &Target) -> Result<()> {
-        self.each(target, |gpu| {
+    pub fn restore_cards(&self, target: &DeviceTarget) -> Result<()> {
+        self.edit_cards(target, |gpu| {
             if std::mem::take(&mut gpu.lost) {
                 gpu.count_anew();
             }
@@ -55,10 +55,10 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist.
-    pub fn xid(&self, target: &Target, code: u64) -> Result<()> {
-        let state = self.state()?;
-        for place in target.find(&state)? {
-            store::append(self.dir(), &event(&state, place, XID, code))?;
+    pub fn raise_xid(&self, target: &DeviceTarget, code: u64) -> Result<()> {
+        let state = self.node_state()?;
+        for place in target.find_places(&state)? {
+            store::append(self.node_dir(), &device_event(&state, place, XID, code))?;
         }
         Ok(())
     }
@@ -68,9 +68,9 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist.
-    pub fn ecc(&self, target: &Target, kind: EccKind) -> Result<()> {
-        let events = self.change(|state| {
-            let places = target.find(state)?;
+    pub fn count_ecc_error(&self, target: &DeviceTarget, kind: EccKind) -> Result<()> {
+        let events = self.change_node(|state| {
+            let places = target.find_places(state)?;
             for (gpu, mig) in &places {
                 let Gpu { sensors, migs, .. } = &mut state.gpus[*gpu];
                 let counter = match (kind, mig) {
@@ -84,11 +84,13 @@ impl Node {
                 EccKind::Corrected => SINGLE_BIT,
                 EccKind::Uncorrected => DOUBLE_BIT,
             };
-            let events = places.into_iter().map(|place| event(state, place, kind, 0));
+            let events = places
+                .into_iter()
+                .map(|place| device_event(state, place, kind, 0));
             Ok(events.collect::<Vec<_>>())
         })?;
         for event in events {
-            store::append(self.dir(), &event)?;
+            store::append(self.node_dir(), &event)?;
         }
         Ok(())
     }
@@ -98,19 +100,24 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, or the call has no NVML name.
-    pub fn fault(&self, call: &str, target: Option<&Target>, effect: Effect) -> Result<()> {
+    pub fn set_fault(
+        &self,
+        call: &str,
+        target: Option<&DeviceTarget>,
+        effect: Effect,
+    ) -> Result<()> {
         if call != "*" && !call.starts_with("nvml") {
             let call = call.to_owned();
             return Err(Error::Call { call });
         }
-        self.change(|state| {
+        self.change_node(|state| {
             let devices = match target {
                 // One fault for all devices, so that cards that are added later have it, too.
-                None | Some(Target::All) => vec![None],
+                None | Some(DeviceTarget::All) => vec![None],
                 Some(one) => one
-                    .find(state)?
+                    .find_places(state)?
                     .into_iter()
-                    .map(|p| Some(uuid(state, p)))
+                    .map(|p| Some(device_uuid(state, p)))
                     .collect(),
             };
             for device in devices {
@@ -118,7 +125,7 @@ impl Node {
                 state
                     .faults
                     .retain(|f| f.call != call || f.device != device);
-                state.faults.push(Fault {
+                state.faults.push(NvmlFault {
                     call,
                     device,
                     effect,
@@ -134,7 +141,7 @@ impl Node {
     /// # Errors
     /// If the state cannot be changed.
     pub fn clear_faults(&self, call: Option<&str>) -> Result<usize> {
-        self.change(|state| {
+        self.change_node(|state| {
             let before = state.faults.len();
             state
                 .faults
@@ -147,13 +154,13 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, or has no such sensor; the message lists its sensors.
-    pub fn set(&self, target: &Target, name: &str, value: u64) -> Result<()> {
-        self.change(|state| {
-            for place in target.find(state)? {
-                let device = uuid(state, place);
+    pub fn set_sensor(&self, target: &DeviceTarget, name: &str, value: u64) -> Result<()> {
+        self.change_node(|state| {
+            for place in target.find_places(state)? {
+                let device = device_uuid(state, place);
                 let gpu = &mut state.gpus[place.0];
                 let (field, known) = match place.1 {
-                    None => (gpu.sensors.field(name), Sensors::names().collect()),
+                    None => (gpu.sensors.field(name), Sensors::sensor_names().collect()),
                     Some(mig) => {
                         let field = &mut gpu.migs[mig].memory_used_mib;
                         (
@@ -177,18 +184,18 @@ impl Node {
     /// # Errors
     /// If the PCI address is in use, or the model is unknown.
     pub fn add_gpu(&self, new: &NewGpu) -> Result<GpuInfo> {
-        self.change(|state| {
-            let gpu = card::make(state, new)?;
+        self.change_node(|state| {
+            let gpu = card::make_card(state, new)?;
             let uuid = gpu.uuid.clone();
             state.gpus.push(gpu);
-            profile::sort(&mut state.gpus);
+            profile::sort_cards(&mut state.gpus);
             let found = state
                 .gpus
                 .iter()
                 .enumerate()
                 .find(|(_, gpu)| gpu.uuid == uuid);
             let (index, gpu) = found.expect("it was put in above");
-            Ok(info(state, index, gpu))
+            Ok(describe_gpu(state, index, gpu))
         })
     }
 
@@ -196,9 +203,9 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, or is a MIG device.
-    pub fn remove_gpu(&self, target: &Target) -> Result<()> {
-        self.change(|state| {
-            let places = whole(state, target)?;
+    pub fn remove_gpu(&self, target: &DeviceTarget) -> Result<()> {
+        self.change_node(|state| {
+            let places = find_cards(state, target)?;
             // From the back, so that the remaining positions stay valid.
             for place in places.into_iter().rev() {
                 let mut gpu = state.gpus.remove(place);
@@ -217,9 +224,9 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, is a MIG device, or does not support MIG.
-    pub fn set_mig(&self, target: &Target, enabled: bool) -> Result<()> {
-        self.change(|state| {
-            for place in whole(state, target)? {
+    pub fn set_mig(&self, target: &DeviceTarget, enabled: bool) -> Result<()> {
+        self.change_node(|state| {
+            for place in find_cards(state, target)? {
                 let gpu = &mut state.gpus[place];
                 let model = &state.models[&gpu.model];
                 if model.mig.is_empty() {
@@ -240,13 +247,17 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, has no such profile or no room, or MIG mode is off.
-    pub fn add_mig(&self, target: &Target, profile: &str) -> Result<Vec<String>> {
-        self.change(|state| {
-            let places = whole(state, target)?;
+    pub fn add_mig(&self, target: &DeviceTarget, profile: &str) -> Result<Vec<String>> {
+        self.change_node(|state| {
+            let places = find_cards(state, target)?;
             let mut made = Vec::with_capacity(places.len());
             for place in places {
                 let gpu = &mut state.gpus[place];
-                made.push(mig::add(gpu, &state.models[&gpu.model], profile)?);
+                made.push(mig::add_mig_device(
+                    gpu,
+                    &state.models[&gpu.model],
+                    profile,
+                )?);
             }
             Ok(made)
         })
@@ -256,9 +267,9 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, or is a card.
-    pub fn remove_mig(&self, target: &Target) -> Result<()> {
-        self.change(|state| {
-            for (gpu, mig) in target.find(state)? {
+    pub fn remove_mig(&self, target: &DeviceTarget) -> Result<()> {
+        self.change_node(|state| {
+            for (gpu, mig) in target.find_places(state)? {
                 let Some(mig) = mig else {
                     return Err(Error::Kind {
                         device: state.gpus[gpu].uuid.clone(),
@@ -281,25 +292,25 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, or is a MIG device.
-    pub fn set_processes(&self, target: &Target, processes: &[Process]) -> Result<()> {
-        self.each(target, |gpu| gpu.processes = processes.to_vec())
+    pub fn set_processes(&self, target: &DeviceTarget, processes: &[GpuProcess]) -> Result<()> {
+        self.edit_cards(target, |gpu| gpu.processes = processes.to_vec())
     }
 
     /// Sets one NVLink of a card up or down. A link that the card does not have is ignored.
     ///
     /// # Errors
     /// If the target does not exist, or is a MIG device.
-    pub fn set_link(&self, target: &Target, link: usize, active: bool) -> Result<()> {
-        self.each(target, |gpu| {
+    pub fn set_link(&self, target: &DeviceTarget, link: usize, active: bool) -> Result<()> {
+        self.edit_cards(target, |gpu| {
             if let Some(link) = gpu.links.get_mut(link) {
                 link.active = active;
             }
         })
     }
 
-    fn each(&self, target: &Target, edit: impl Fn(&mut Gpu)) -> Result<()> {
-        self.change(|state| {
-            for place in whole(state, target)? {
+    fn edit_cards(&self, target: &DeviceTarget, edit: impl Fn(&mut Gpu)) -> Result<()> {
+        self.change_node(|state| {
+            for place in find_cards(state, target)? {
                 edit(&mut state.gpus[place]);
             }
             Ok(())
@@ -308,27 +319,30 @@ impl Node {
 }
 
 /// Positions of the target's cards; an error if the target is a MIG device.
-fn whole(state: &State, target: &Target) -> Result<Vec<usize>> {
-    let places = target.find(state)?.into_iter().map(|place| match place {
-        (gpu, None) => Ok(gpu),
-        (_, Some(_)) => Err(Error::Kind {
-            device: uuid(state, place),
-            kind: "MIG device",
-            wanted: "the command is for whole cards",
-        }),
-    });
+fn find_cards(state: &NodeState, target: &DeviceTarget) -> Result<Vec<usize>> {
+    let places = target
+        .find_places(state)?
+        .into_iter()
+        .map(|place| match place {
+            (gpu, None) => Ok(gpu),
+            (_, Some(_)) => Err(Error::Kind {
+                device: device_uuid(state, place),
+                kind: "MIG device",
+                wanted: "the command is for whole cards",
+            }),
+        });
     places.collect()
 }
 
-fn uuid(state: &State, (gpu, mig): Place) -> String {
+fn device_uuid(state: &NodeState, (gpu, mig): DevicePlace) -> String {
     let gpu = &state.gpus[gpu];
     mig.map_or(&gpu.uuid, |mig| &gpu.migs[mig].uuid).clone()
 }
 
-fn event(state: &State, (gpu, mig): Place, kind: u64, data: u64) -> Event {
+fn device_event(state: &NodeState, (gpu, mig): DevicePlace, kind: u64, data: u64) -> NodeEvent {
     let gpu = &state.gpus[gpu];
     let mig = mig.map(|mig| &gpu.migs[mig]);
-    Event {
+    NodeEvent {
         gpu: gpu.uuid.clone(),
         gi: mig.map(|mig| mig.gi),
         ci: mig.map(|mig| mig.ci),

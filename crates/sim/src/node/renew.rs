@@ -11,12 +11,12 @@ use std::{
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sim_node::{
-    state::{Gpu, Sensors, State},
+    state::{Gpu, NodeState, Sensors},
     store,
 };
 
 use super::{Node, Result};
-use crate::target::Target;
+use crate::target::DeviceTarget;
 
 /// Folder that keeps the module folders of earlier loadings of the driver. They keep their inodes
 /// in use: the kernel does not reuse an inode number of sysfs for a later loading either.
@@ -24,7 +24,7 @@ const MODULES: &str = "modules";
 
 /// Processes that have a card's device node open.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Holders {
+pub struct CardHolders {
     /// UUID of the card.
     pub gpu: String,
     /// Index in the driver's order.
@@ -44,13 +44,13 @@ impl Node {
     ///
     /// # Errors
     /// If the target does not exist, or is a MIG device.
-    pub fn reset(&self, target: &Target, away: Duration) -> Result<()> {
+    pub fn reset_cards(&self, target: &DeviceTarget, away: Duration) -> Result<()> {
         // Lost for the whole of `away`, so that polling programs can notice.
-        self.lose(target)?;
+        self.lose_cards(target)?;
         thread::sleep(away);
-        self.change(|state| {
-            for (place, _) in target.find(state)? {
-                renew(state, place);
+        self.change_node(|state| {
+            for (place, _) in target.find_places(state)? {
+                renew_card(state, place);
             }
             Ok(())
         })
@@ -62,8 +62,8 @@ impl Node {
     /// # Errors
     /// If the node's files cannot be changed.
     pub fn reload_driver(&self) -> Result<()> {
-        self.change(|state| {
-            (0..state.gpus.len()).for_each(|place| renew(state, place));
+        self.change_node(|state| {
+            (0..state.gpus.len()).for_each(|place| renew_card(state, place));
             Ok(())
         })?;
         self.new_module()
@@ -74,9 +74,9 @@ impl Node {
     /// # Errors
     /// If the node's files cannot be changed.
     pub fn reboot(&self) -> Result<()> {
-        self.change(|state| {
+        self.change_node(|state| {
             state.reboots = state.reboots.saturating_add(1);
-            (0..state.gpus.len()).for_each(|place| renew(state, place));
+            (0..state.gpus.len()).for_each(|place| renew_card(state, place));
             Ok(())
         })?;
         self.new_module()
@@ -89,20 +89,22 @@ impl Node {
     ///
     /// # Errors
     /// If the state or `/proc` cannot be read.
-    pub fn holders(&self) -> Result<Vec<Holders>> {
+    pub fn holders(&self) -> Result<Vec<CardHolders>> {
         let mut cards = Vec::new();
         let mut files = Vec::new();
-        for gpu in self.gpus()? {
+        for gpu in self.list_gpus()? {
             let node = format!("/dev/nvidia{}", gpu.minor);
-            files.push(identity(&self.root().join(node.trim_start_matches('/'))));
-            cards.push(Holders {
+            files.push(file_identity(
+                &self.host_root().join(node.trim_start_matches('/')),
+            ));
+            cards.push(CardHolders {
                 gpu: gpu.uuid,
                 index: gpu.index,
                 node,
                 pids: Vec::new(),
             });
         }
-        for pid in processes()? {
+        for pid in list_pids()? {
             let open = open_files(pid);
             for (card, file) in cards.iter_mut().zip(&files) {
                 if file.is_some_and(|file| open.contains(&file)) {
@@ -116,12 +118,12 @@ impl Node {
     /// Replaces the driver's module folder by another one. The exchange is atomic, so the path
     /// exists all the time.
     fn new_module(&self) -> Result<()> {
-        let _lock = store::Lock::take(self.dir())?;
-        let current = self.root().join("sys/module/nvidia");
+        let _lock = store::StoreLock::take_lock(self.node_dir())?;
+        let current = self.host_root().join("sys/module/nvidia");
         if !current.exists() {
             return Ok(());
         }
-        let kept = self.dir().join(MODULES);
+        let kept = self.node_dir().join(MODULES);
         fs_err::create_dir_all(&kept)?;
         // Numbered copies stay in the folder and keep their inodes in use.
         let other = kept.join(fs_err::read_dir(&kept)?.count().to_string());
@@ -133,7 +135,7 @@ impl Node {
 }
 
 /// Resets the state of a card. Lifetime counters stay.
-fn renew(state: &mut State, place: usize) {
+fn renew_card(state: &mut NodeState, place: usize) {
     let gpu = &mut state.gpus[place];
     let idle = state.models.get(&gpu.model).map(|model| model.idle.clone());
     let old = std::mem::replace(&mut gpu.sensors, idle.unwrap_or_default());
@@ -162,12 +164,12 @@ fn renew(state: &mut State, place: usize) {
 }
 
 /// Identity of a file: device and inode.
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn file_identity(path: &Path) -> Option<(u64, u64)> {
     let meta = fs_err::metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 
-fn processes() -> io::Result<Vec<u32>> {
+fn list_pids() -> io::Result<Vec<u32>> {
     let names = fs_err::read_dir("/proc")?
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -180,7 +182,7 @@ fn open_files(pid: u32) -> Vec<(u64, u64)> {
     let folder = PathBuf::from(format!("/proc/{pid}/fd"));
     let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
     entries
-        .filter_map(|entry| identity(&entry.path()))
+        .filter_map(|entry| file_identity(&entry.path()))
         .collect()
 }
 

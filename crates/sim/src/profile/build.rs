@@ -3,26 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sim_node::{
-    identity::{serial, uuid},
+    identity::{made_up_uuid, serial},
     mig,
-    state::{Gpu, Machine, Model, Other, Settings, State},
+    state::{CardSettings, Gpu, GpuModel, MachineFacts, NodeState, OtherFunction},
 };
 
-use super::{Card, Problems, Profile, check, join, models, sort};
+use super::{NodeProfile, ProfileCard, ProfileProblems, built_in_models, check, join, sort_cards};
 
 /// Builds the state of a new node, or returns all problems of the profile.
-pub(super) fn state(profile: &Profile) -> Result<State, Problems> {
-    let mut problems = Problems::default();
-    let mut known = models();
+pub(super) fn build_state(profile: &NodeProfile) -> Result<NodeState, ProfileProblems> {
+    let mut problems = ProfileProblems::default();
+    let mut known = built_in_models();
     known.extend(profile.models.clone());
-    known.values_mut().for_each(complete);
-    check::machine(profile, &mut problems);
-    check::models(&profile.models, &mut problems);
+    known.values_mut().for_each(complete_model);
+    check::check_machine(profile, &mut problems);
+    check::check_models(&profile.models, &mut problems);
     let mut gpus = Vec::with_capacity(profile.gpus.len());
     for (position, card) in profile.gpus.iter().enumerate() {
         gpus.extend(gpu(profile, &known, position, card, &mut problems));
     }
-    check::unique(profile, &mut problems);
+    check::check_addresses(profile, &mut problems);
     // Links name cards by their positions, so all cards must be there.
     if gpus.len() == profile.gpus.len() {
         check::identities(&gpus, &mut problems);
@@ -31,26 +31,26 @@ pub(super) fn state(profile: &Profile) -> Result<State, Problems> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    sort(&mut gpus);
+    sort_cards(&mut gpus);
     let used: BTreeSet<_> = gpus.iter().map(|gpu| gpu.model.clone()).collect();
     known.retain(|name, _| used.contains(name) || profile.models.contains_key(name));
-    Ok(State {
+    Ok(NodeState {
         generation: 1,
         profile: profile.name.clone(),
         driver: profile.driver.clone(),
-        machine: machine(profile),
+        machine: build_machine(profile),
         numa: profile.numa.clone(),
         models: known,
         gpus,
         removed: Vec::new(),
-        others: others(profile),
+        others: list_others(profile),
         faults: Vec::new(),
         reboots: 0,
     })
 }
 
-fn machine(profile: &Profile) -> Machine {
-    Machine {
+fn build_machine(profile: &NodeProfile) -> MachineFacts {
+    MachineFacts {
         product: profile.machine.clone().unwrap_or_default(),
         platform: profile.platform,
         fabric: profile.fabric.clone(),
@@ -61,7 +61,7 @@ fn machine(profile: &Profile) -> Machine {
 
 /// Derives the architecture from the compute capability if the model has none. The numbers are
 /// NVML's (`nvmlDeviceArchitecture_t`).
-fn complete(model: &mut Model) {
+fn complete_model(model: &mut GpuModel) {
     if model.architecture == 0 {
         model.architecture = match model.compute_capability {
             (3, _) => 2,
@@ -79,11 +79,11 @@ fn complete(model: &mut Model) {
 }
 
 fn gpu(
-    profile: &Profile,
-    known: &BTreeMap<String, Model>,
+    profile: &NodeProfile,
+    known: &BTreeMap<String, GpuModel>,
     position: usize,
-    card: &Card,
-    problems: &mut Problems,
+    card: &ProfileCard,
+    problems: &mut ProfileProblems,
 ) -> Option<Gpu> {
     let name = card.model.as_ref().or(profile.model.as_ref());
     let name = name.cloned().unwrap_or_default();
@@ -98,10 +98,10 @@ fn gpu(
             let pci = card.pci;
             format!("card {pci} has the unknown model `{name}`; there are: {there}")
         };
-        problems.add(&format!("gpus/{position}/model"), what);
+        problems.add_problem(&format!("gpus/{position}/model"), what);
         return None;
     };
-    let derived = || uuid("GPU", &[&profile.name, &card.pci.to_string()]);
+    let derived = || made_up_uuid("GPU", &[&profile.name, &card.pci.to_string()]);
     let mut gpu = Gpu {
         uuid: card.uuid.clone().unwrap_or_else(derived),
         model: name,
@@ -122,7 +122,7 @@ fn gpu(
         migs: Vec::new(),
         links: Vec::new(),
         sensors: model.idle.clone(),
-        settings: Settings::default(),
+        settings: CardSettings::default(),
         instances: Vec::new(),
         processes: Vec::new(),
     };
@@ -131,7 +131,12 @@ fn gpu(
 }
 
 /// Creates the MIG devices of a card.
-fn cut(gpu: &mut Gpu, model: &Model, (position, card): (usize, &Card), problems: &mut Problems) {
+fn cut(
+    gpu: &mut Gpu,
+    model: &GpuModel,
+    (position, card): (usize, &ProfileCard),
+    problems: &mut ProfileProblems,
+) {
     let shapes = card.mig.as_deref().unwrap_or_default();
     let uuids = card.mig_uuids.as_deref().unwrap_or_default();
     if card.mig_uuids.is_some() && uuids.len() != shapes.len() {
@@ -139,10 +144,10 @@ fn cut(gpu: &mut Gpu, model: &Model, (position, card): (usize, &Card), problems:
         let what = format!(
             "card {pci} has {here} mig_uuids for {wanted} MIG devices; give one for each, or none"
         );
-        problems.add(&format!("gpus/{position}/mig_uuids"), what);
+        problems.add_problem(&format!("gpus/{position}/mig_uuids"), what);
     }
     for (at, shape) in shapes.iter().enumerate() {
-        match mig::add(gpu, model, shape) {
+        match mig::add_mig_device(gpu, model, shape) {
             Ok(made) => {
                 let mig = gpu.migs.iter_mut().find(|mig| mig.uuid == made);
                 if let (Some(mig), Some(uuid)) = (mig, uuids.get(at)) {
@@ -151,15 +156,15 @@ fn cut(gpu: &mut Gpu, model: &Model, (position, card): (usize, &Card), problems:
             }
             Err(why) => {
                 let what = format!("card {} cannot be partitioned: {why}", card.pci);
-                problems.add(&format!("gpus/{position}/mig/{at}"), what);
+                problems.add_problem(&format!("gpus/{position}/mig/{at}"), what);
             }
         }
     }
 }
 
 /// PCI functions that are not GPUs, NVSwitches among them.
-fn others(profile: &Profile) -> Vec<Other> {
-    let switches = profile.nvswitches.iter().map(|switch| Other {
+fn list_others(profile: &NodeProfile) -> Vec<OtherFunction> {
+    let switches = profile.nvswitches.iter().map(|switch| OtherFunction {
         pci: switch.pci,
         id: switch.id.clone(),
         class: "068000".to_owned(),

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sim_node::{
     BusId,
-    state::{Gpu, MigProfile, Model, Platform},
+    state::{Gpu, GpuModel, MigProfile, NodePlatform},
 };
 
-use super::{Problems, Profile};
+use super::{NodeProfile, ProfileProblems};
 
 /// Longest version and branch of a vGPU host, in characters: NVML's structure has no room for more.
 const HOST_TEXT: usize = 10;
@@ -15,28 +15,28 @@ const HOST_TEXT: usize = 10;
 const SLICES: (u32, u32) = (8, 8);
 
 /// Checks the keys of the machine: name, NUMA nodes, platform, fabric.
-pub(super) fn machine(profile: &Profile, problems: &mut Problems) {
+pub(super) fn check_machine(profile: &NodeProfile, problems: &mut ProfileProblems) {
     if profile.name.trim().is_empty() {
-        problems.add("name", "the profile has no name; UUIDs are made from it");
+        problems.add_problem("name", "the profile has no name; UUIDs are made from it");
     }
-    numa(profile, problems);
+    check_numa(profile, problems);
     let platform = profile.platform;
-    if profile.vgpu.is_some() && platform != Platform::Vgpu {
+    if profile.vgpu.is_some() && platform != NodePlatform::Vgpu {
         let what = "`vgpu` is for virtual machines; set `platform: vgpu`, or remove it";
-        problems.add("vgpu", what);
+        problems.add_problem("vgpu", what);
     }
-    if profile.tegra.is_some() && platform != Platform::Tegra {
+    if profile.tegra.is_some() && platform != NodePlatform::Tegra {
         let what = "`tegra` is for Tegra systems; set `platform: tegra`, or remove it";
-        problems.add("tegra", what);
+        problems.add_problem("tegra", what);
     }
-    if platform == Platform::Tegra && !profile.gpus.is_empty() {
+    if platform == NodePlatform::Tegra && !profile.gpus.is_empty() {
         let what = "a Tegra system shows no cards; use `gpus: []`, or another platform";
-        problems.add("gpus", what);
+        problems.add_problem("gpus", what);
     }
     for text in profile.vgpu.iter().flat_map(|h| [&h.driver, &h.branch]) {
         if text.is_empty() || text.len() > HOST_TEXT || !text.is_ascii() {
             let what = format!("`{text}` in vgpu must have 1 to {HOST_TEXT} ASCII characters");
-            problems.add("vgpu", what);
+            problems.add_problem("vgpu", what);
         }
     }
     if let Some(fabric) = &profile.fabric
@@ -45,20 +45,20 @@ pub(super) fn machine(profile: &Profile, problems: &mut Problems) {
         let cluster = &fabric.cluster;
         let what =
             format!("`{cluster}` is no cluster UUID such as 6fe0c40c-6b1d-4a7c-9d0c-1f2e3d4c5b6a");
-        problems.add("fabric/cluster", what);
+        problems.add_problem("fabric/cluster", what);
     }
 }
 
-fn numa(profile: &Profile, problems: &mut Problems) {
+fn check_numa(profile: &NodeProfile, problems: &mut ProfileProblems) {
     let mut nodes = BTreeSet::new();
     for (at, node) in profile.numa.iter().enumerate() {
         if !nodes.insert(node.node) {
             let what = format!("NUMA node {} is there twice; number them anew", node.node);
-            problems.add(&format!("numa/{at}/node"), what);
+            problems.add_problem(&format!("numa/{at}/node"), what);
         }
         if !node.cpus.is_empty() && !node.cpus.split(',').all(is_range) {
             let what = format!("`{}` is no list of CPUs such as 0-15,128-143", node.cpus);
-            problems.add(&format!("numa/{at}/cpus"), what);
+            problems.add_problem(&format!("numa/{at}/cpus"), what);
         }
     }
     let known = nodes.iter().map(u32::to_string).collect::<Vec<_>>();
@@ -76,7 +76,7 @@ fn numa(profile: &Profile, problems: &mut Problems) {
         if let Some(node) = node.filter(|node| !nodes.contains(node)) {
             let known = known.join(", ");
             let what = format!("{pci} is on NUMA node {node}; `numa` has only: {known}");
-            problems.add(&path, what);
+            problems.add_problem(&path, what);
         }
     }
 }
@@ -90,7 +90,7 @@ fn is_range(text: &str) -> bool {
 }
 
 /// Checks that no two functions have one PCI address, and that the path to each is valid.
-pub(super) fn unique(profile: &Profile, problems: &mut Problems) {
+pub(super) fn check_addresses(profile: &NodeProfile, problems: &mut ProfileProblems) {
     let cards = profile.gpus.iter().map(|c| (c.pci, &c.under));
     let switches = profile.nvswitches.iter().map(|s| (s.pci, &s.under));
     let others = profile.others.iter().map(|o| (o.pci, &o.under));
@@ -101,14 +101,14 @@ pub(super) fn unique(profile: &Profile, problems: &mut Problems) {
     for (path, (pci, under)) in all.chain(others.enumerate().map(named("others"))) {
         if !seen.insert(pci) {
             let what = format!("{pci} is there twice; give each function an address of its own");
-            problems.add(&format!("{path}/pci"), what);
+            problems.add_problem(&format!("{path}/pci"), what);
         }
         if !leads(under) {
             let what = format!(
                 "`{under}` is no way to {pci} such as pci0000:00/0000:00:01.1: a root, then the \
                  bridges below it"
             );
-            problems.add(&format!("{path}/under"), what);
+            problems.add_problem(&format!("{path}/under"), what);
         }
     }
 }
@@ -122,35 +122,35 @@ fn leads(under: &str) -> bool {
 }
 
 /// Checks that UUIDs and minor numbers differ. `gpus` is in the order of the profile.
-pub(super) fn identities(gpus: &[Gpu], problems: &mut Problems) {
+pub(super) fn identities(gpus: &[Gpu], problems: &mut ProfileProblems) {
     let (mut uuids, mut minors) = (BTreeSet::new(), BTreeSet::new());
     for (at, gpu) in gpus.iter().enumerate() {
         let migs = gpu.migs.iter().map(|mig| ("mig_uuids", "MIG-", &mig.uuid));
         for (key, prefix, uuid) in std::iter::once(("uuid", "GPU-", &gpu.uuid)).chain(migs) {
             let path = format!("gpus/{at}/{key}");
             if !uuid.starts_with(prefix) || uuid.len() > 90 {
-                problems.add(
+                problems.add_problem(
                     &path,
                     format!("`{uuid}` is no UUID that begins with {prefix}"),
                 );
             }
             if !uuids.insert(uuid) {
-                problems.add(&path, format!("{uuid} is there twice; UUIDs must differ"));
+                problems.add_problem(&path, format!("{uuid} is there twice; UUIDs must differ"));
             }
         }
         let minor = gpu.minor;
         if !minors.insert(minor) {
             let what = format!("two cards have the device node {minor}; give each its own `minor`");
-            problems.add(&format!("gpus/{at}/minor"), what);
+            problems.add_problem(&format!("gpus/{at}/minor"), what);
         }
     }
 }
 
 /// Checks the profile's own models.
-pub(super) fn models(models: &BTreeMap<String, Model>, problems: &mut Problems) {
+pub(super) fn check_models(models: &BTreeMap<String, GpuModel>, problems: &mut ProfileProblems) {
     for (key, model) in models {
         let mut wrong = |field: &str, what: String| {
-            problems.add(
+            problems.add_problem(
                 &format!("models/{key}/{field}"),
                 format!("model {key}: {what}"),
             );
@@ -176,7 +176,7 @@ pub(super) fn models(models: &BTreeMap<String, Model>, problems: &mut Problems) 
         }
         for (at, shape) in model.mig.iter().enumerate() {
             let twice = model.mig[..at].iter().any(|o| same(o, shape));
-            if twice || !fits(model, shape) {
+            if twice || !fits_model(model, shape) {
                 let why = if twice {
                     "has the name, the number or the id of another"
                 } else {
@@ -195,7 +195,7 @@ fn same(one: &MigProfile, other: &MigProfile) -> bool {
     one.name == other.name || one.profile == other.profile || one.id == other.id
 }
 
-fn fits(model: &Model, shape: &MigProfile) -> bool {
+fn fits_model(model: &GpuModel, shape: &MigProfile) -> bool {
     (1..=SLICES.0).contains(&shape.slices)
         && (1..=SLICES.1).contains(&shape.memory_slices)
         && (1..=model.memory_mib).contains(&shape.memory_mib)

@@ -1,13 +1,13 @@
 //! Defaults of a profile's keys.
 
-use sim_node::state::{Driver, NumaNode, Platform};
+use sim_node::state::{DriverVersions, NodePlatform, NumaNode};
 
 pub(super) fn description() -> String {
     "a node of a profile without a description".to_owned()
 }
 
-pub(super) fn driver() -> Driver {
-    Driver {
+pub(super) fn driver() -> DriverVersions {
+    DriverVersions {
         version: "580.95.05".to_owned(),
         nvml: "13.580.95.05".to_owned(),
         cuda: 13000,
@@ -30,8 +30,8 @@ pub(super) fn under() -> String {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
 )]
-pub(super) fn is_bare_metal(platform: &Platform) -> bool {
-    *platform == Platform::BareMetal
+pub(super) fn is_bare_metal(platform: &NodePlatform) -> bool {
+    *platform == NodePlatform::BareMetal
 }
 
 #[expect(

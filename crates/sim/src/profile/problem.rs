@@ -10,7 +10,7 @@ use serde_saphyr::{Location, Spanned};
 
 /// One problem of a profile, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ProfileProblem {
     /// Keys and positions that lead to the value: `gpus`, `3`, `mig`, `0`.
     path: Vec<String>,
     /// Description and remedy.
@@ -21,22 +21,22 @@ pub struct Problem {
 
 /// All problems of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct ProfileProblems(Vec<ProfileProblem>);
 
 /// Any YAML text, with the positions of all its values.
 #[derive(Debug, Default)]
-struct Tree {
-    keys: BTreeMap<String, Spanned<Tree>>,
-    items: Vec<Spanned<Tree>>,
+struct LocatedYaml {
+    keys: BTreeMap<String, Spanned<LocatedYaml>>,
+    items: Vec<Spanned<LocatedYaml>>,
 }
 
-/// Reads a [`Tree`].
+/// Reads a [`LocatedYaml`].
 #[derive(Debug)]
-struct Reader;
+struct YamlVisitor;
 
-// === impl Problem ===
+// === impl ProfileProblem ===
 
-impl fmt::Display for Problem {
+impl fmt::Display for ProfileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((line, column)) = self.at {
             write!(f, "line {line}, column {column}: ")?;
@@ -45,22 +45,22 @@ impl fmt::Display for Problem {
     }
 }
 
-// === impl Problems ===
+// === impl ProfileProblems ===
 
-impl Problems {
+impl ProfileProblems {
     /// Returns true if there are no problems.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Iterates over the problems.
-    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+    pub fn iter(&self) -> impl Iterator<Item = &ProfileProblem> {
         self.0.iter()
     }
 
     /// Adds a problem at a path such as `gpus/3/mig/0`.
-    pub(super) fn add(&mut self, path: &str, what: impl Into<String>) {
-        self.0.push(Problem {
+    pub(super) fn add_problem(&mut self, path: &str, what: impl Into<String>) {
+        self.0.push(ProfileProblem {
             path: path.split('/').map(str::to_owned).collect(),
             what: what.into(),
             at: None,
@@ -70,18 +70,18 @@ impl Problems {
     /// Adds lines and columns to the problems, and sorts by them. A text that is not YAML leaves
     /// them as they are.
     pub(super) fn located(mut self, yaml: &str) -> Self {
-        let Ok(tree) = serde_saphyr::from_str::<Spanned<Tree>>(yaml) else {
+        let Ok(tree) = serde_saphyr::from_str::<Spanned<LocatedYaml>>(yaml) else {
             return self;
         };
         for problem in &mut self.0 {
-            problem.at = find(&tree, &problem.path);
+            problem.at = find_location(&tree, &problem.path);
         }
         self.0.sort_by_key(|problem| problem.at);
         self
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ProfileProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [only] = &self.0[..] {
             return write!(f, ": {only}");
@@ -94,27 +94,27 @@ impl fmt::Display for Problems {
     }
 }
 
-// === impl Tree ===
+// === impl LocatedYaml ===
 
-impl<'de> Deserialize<'de> for Tree {
+impl<'de> Deserialize<'de> for LocatedYaml {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(YamlVisitor)
     }
 }
 
-// === impl Reader ===
+// === impl YamlVisitor ===
 
 /// Visitor methods for scalars, which have no parts.
 macro_rules! leaves {
     ($($name:ident: $type:ty),*) => {
-        $(fn $name<E>(self, _: $type) -> Result<Tree, E> {
-            Ok(Tree::default())
+        $(fn $name<E>(self, _: $type) -> Result<LocatedYaml, E> {
+            Ok(LocatedYaml::default())
         })*
     };
 }
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Tree;
+impl<'de> Visitor<'de> for YamlVisitor {
+    type Value = LocatedYaml;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("anything")
@@ -122,28 +122,28 @@ impl<'de> Visitor<'de> for Reader {
 
     leaves! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 
-    fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Tree::default())
+    fn visit_unit<E>(self) -> Result<LocatedYaml, E> {
+        Ok(LocatedYaml::default())
     }
 
-    fn visit_none<E>(self) -> Result<Tree, E> {
-        Ok(Tree::default())
+    fn visit_none<E>(self) -> Result<LocatedYaml, E> {
+        Ok(LocatedYaml::default())
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Tree, D::Error> {
-        Tree::deserialize(inner)
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<LocatedYaml, D::Error> {
+        LocatedYaml::deserialize(inner)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
-        let mut tree = Tree::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<LocatedYaml, A::Error> {
+        let mut tree = LocatedYaml::default();
         while let Some(item) = list.next_element()? {
             tree.items.push(item);
         }
         Ok(tree)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree, A::Error> {
-        let mut tree = Tree::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LocatedYaml, A::Error> {
+        let mut tree = LocatedYaml::default();
         loop {
             match map.next_key::<String>() {
                 Ok(Some(key)) => _ = tree.keys.insert(key, map.next_value()?),
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// Position of the value at a path, or of the last part of the path that exists.
-fn find(tree: &Spanned<Tree>, path: &[String]) -> Option<(u64, u64)> {
+fn find_location(tree: &Spanned<LocatedYaml>, path: &[String]) -> Option<(u64, u64)> {
     let mut at = tree;
     for step in path {
         let item = || at.value.items.get(step.parse::<usize>().ok()?);

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use sim_node::{
     mig,
-    state::{Sensors, Settings},
+    state::{CardSettings, Sensors},
 };
 
 use super::*;
@@ -24,9 +24,9 @@ use super::*;
 #[case("wsl", 1)]
 #[case("tegra", 0)]
 fn built_in_profiles_have_their_cards(#[case] name: &str, #[case] count: usize) {
-    let state = Profile::named(name).unwrap().state().unwrap();
+    let state = NodeProfile::find_profile(name).unwrap().to_state().unwrap();
     assert_eq!(state.gpus.len(), count);
-    assert_eq!(state.check(), Ok(()));
+    assert_eq!(state.check_state(), Ok(()));
     assert!(names().contains(&name));
 }
 
@@ -34,7 +34,7 @@ fn built_in_profiles_have_their_cards(#[case] name: &str, #[case] count: usize) 
 fn built_in_profiles_are_sorted_and_named_after_themselves() {
     assert!(names().is_sorted());
     for name in names() {
-        assert_eq!(Profile::named(name).unwrap().name, name);
+        assert_eq!(NodeProfile::find_profile(name).unwrap().name, name);
     }
 }
 
@@ -53,7 +53,7 @@ fn built_in_profiles_are_sorted_and_named_after_themselves() {
 #[case("vgpu")]
 #[case("wsl")]
 fn states_stay_as_they_are(#[case] name: &str) {
-    let state = Profile::named(name).unwrap().state().unwrap();
+    let state = NodeProfile::find_profile(name).unwrap().to_state().unwrap();
     let cards: Vec<String> = state.gpus.iter().map(line).collect();
     insta::assert_snapshot!(name, cards.join("\n"));
 }
@@ -91,7 +91,12 @@ fn line(gpu: &Gpu) -> String {
 fn uuids_are_unique_over_all_profiles() {
     let mut seen = std::collections::BTreeSet::new();
     for name in names() {
-        for gpu in Profile::named(name).unwrap().state().unwrap().gpus {
+        for gpu in NodeProfile::find_profile(name)
+            .unwrap()
+            .to_state()
+            .unwrap()
+            .gpus
+        {
             assert!(seen.insert(gpu.uuid.clone()), "{}", gpu.uuid);
             for mig in gpu.migs {
                 assert!(seen.insert(mig.uuid.clone()), "{}", mig.uuid);
@@ -102,13 +107,13 @@ fn uuids_are_unique_over_all_profiles() {
 
 #[test]
 fn every_model_can_be_filled_with_each_of_its_shapes() {
-    for (key, model) in models() {
+    for (key, model) in built_in_models() {
         for shape in &model.mig {
             let mut gpu = card(&key, &model);
             for _ in 0..shape.count {
-                mig::add(&mut gpu, &model, &shape.name).unwrap();
+                mig::add_mig_device(&mut gpu, &model, &shape.name).unwrap();
             }
-            let full = mig::add(&mut gpu, &model, &shape.name).unwrap_err();
+            let full = mig::add_mig_device(&mut gpu, &model, &shape.name).unwrap_err();
             assert!(matches!(full, mig::Error::Full { .. }), "{full}");
         }
     }
@@ -116,11 +121,11 @@ fn every_model_can_be_filled_with_each_of_its_shapes() {
 
 #[test]
 fn instance_ids_are_those_of_the_driver() {
-    let all = models();
+    let all = built_in_models();
     let (key, model) = all.get_key_value("a100-sxm4-40gb").unwrap();
     let mut gpu = card(key, model);
     for shape in ["1g.5gb", "2g.10gb", "4g.20gb"] {
-        mig::add(&mut gpu, model, shape).unwrap();
+        mig::add_mig_device(&mut gpu, model, shape).unwrap();
     }
     let ids: Vec<_> = gpu.migs.iter().map(|m| (m.gi, m.start)).collect();
     assert_eq!(ids, [(1, 0), (5, 4), (13, 6)]);
@@ -128,17 +133,17 @@ fn instance_ids_are_those_of_the_driver() {
 
 #[test]
 fn parts_of_a_gpu_instance_share_it() {
-    let all = models();
+    let all = built_in_models();
     let (key, model) = all.get_key_value("a100-sxm4-40gb").unwrap();
     let mut gpu = card(key, model);
     for shape in ["1c.3g.20gb", "2c.3g.20gb", "1c.3g.20gb"] {
-        mig::add(&mut gpu, model, shape).unwrap();
+        mig::add_mig_device(&mut gpu, model, shape).unwrap();
     }
     let ids: Vec<_> = gpu.migs.iter().map(|m| (m.gi, m.ci, m.slices)).collect();
     assert_eq!(ids, [(1, 0, 1), (2, 0, 1), (2, 1, 2)]);
 }
 
-fn card(key: &str, model: &Model) -> Gpu {
+fn card(key: &str, model: &GpuModel) -> Gpu {
     Gpu {
         uuid: "GPU-0".to_owned(),
         model: key.to_owned(),
@@ -154,14 +159,14 @@ fn card(key: &str, model: &Model) -> Gpu {
         migs: Vec::new(),
         links: Vec::new(),
         sensors: Sensors::default(),
-        settings: Settings::default(),
+        settings: CardSettings::default(),
         instances: Vec::new(),
         processes: Vec::new(),
     }
 }
 
 /// Name that NVIDIA's own tools derive from a profile's figures.
-fn computed_name(model: &Model, shape: &sim_node::state::MigProfile) -> String {
+fn computed_name(model: &GpuModel, shape: &sim_node::state::MigProfile) -> String {
     let total = model.memory_mib;
     let eighths = (8 * shape.memory_mib).div_ceil(total);
     // Half gigabytes are rounded up.
@@ -172,7 +177,7 @@ fn computed_name(model: &Model, shape: &sim_node::state::MigProfile) -> String {
 
 #[test]
 fn mig_names_follow_from_their_sizes() {
-    for model in models().values() {
+    for model in built_in_models().values() {
         for shape in &model.mig {
             assert_eq!(shape.name, computed_name(model, shape), "{}", model.name);
         }
@@ -182,9 +187,13 @@ fn mig_names_follow_from_their_sizes() {
 #[test]
 fn a_profile_is_written_as_it_is_read() {
     for name in names() {
-        let profile = Profile::named(name).unwrap();
+        let profile = NodeProfile::find_profile(name).unwrap();
         let yaml = profile.yaml().unwrap();
-        assert_eq!(Profile::parse(&yaml).unwrap(), profile, "{yaml}");
+        assert_eq!(
+            NodeProfile::parse_profile(&yaml).unwrap(),
+            profile,
+            "{yaml}"
+        );
     }
 }
 
@@ -192,7 +201,10 @@ fn a_profile_is_written_as_it_is_read() {
 fn a_model_needs_few_figures() {
     let yaml = "name: small\nmodels:\n  z:\n    {name: Z, compute_capability: [8, 9], \
                 device_id: \"abcd\", memory_mib: 1000}\ngpus:\n  - {pci: \"0000:41:00.0\", model: z}\n";
-    let state = Profile::parse(yaml).unwrap().state().unwrap();
+    let state = NodeProfile::parse_profile(yaml)
+        .unwrap()
+        .to_state()
+        .unwrap();
     let model = &state.models["z"];
     assert_eq!((model.architecture, model.class.as_str()), (8, "030200"));
     assert_eq!(model.bar1_bytes(), 1 << 30);
@@ -201,16 +213,19 @@ fn a_model_needs_few_figures() {
 
 #[test]
 fn a_mig_device_can_be_put_at_a_place() {
-    let all = models();
+    let all = built_in_models();
     let (key, model) = all.get_key_value("a100-sxm4-40gb").unwrap();
     let mut gpu = card(key, model);
     for shape in ["3g.20gb@0", "1c.3g.20gb@4", "2c.3g.20gb@4"] {
-        mig::add(&mut gpu, model, shape).unwrap();
+        mig::add_mig_device(&mut gpu, model, shape).unwrap();
     }
     let places: Vec<_> = gpu.migs.iter().map(|m| (m.start, m.ci, m.slices)).collect();
     assert_eq!(places, [(0, 0, 3), (4, 0, 1), (4, 1, 2)]);
     for wrong in ["1g.5gb@0", "1g.5gb@9", "1g.5gb@x"] {
-        assert!(mig::add(&mut gpu, model, wrong).is_err(), "{wrong}");
+        assert!(
+            mig::add_mig_device(&mut gpu, model, wrong).is_err(),
+            "{wrong}"
+        );
     }
 }
 
@@ -327,7 +342,7 @@ fn broken_profiles_say_what_is_wrong(
     #[case] to: &str,
     #[case] message: &str,
 ) {
-    let parsed = Profile::parse(&edited(name, from, to));
+    let parsed = NodeProfile::parse_profile(&edited(name, from, to));
     // An empty message means that the edit is valid.
     if message.is_empty() {
         parsed.unwrap();
@@ -346,7 +361,7 @@ fn cards_have_identities_of_their_own(#[case] key: &str, #[case] same: &str, #[c
         "name: two\nmodel: t4\ngpus:\n  - {{pci: \"0000:01:00.0\", {same}}}\n  \
          - {{pci: \"0000:02:00.0\", {same}}}\n"
     );
-    let error = Profile::parse(&yaml).unwrap_err().to_string();
+    let error = NodeProfile::parse_profile(&yaml).unwrap_err().to_string();
     assert!(
         error.contains(what) && error.contains("line 5"),
         "{key}: {error}"
@@ -378,8 +393,8 @@ fn cards_have_identities_of_their_own(#[case] key: &str, #[case] same: &str, #[c
 fn broken_models_say_what_is_wrong(#[case] from: &str, #[case] to: &str, #[case] message: &str) {
     let yaml = "name: small\nmodels:\n  z: {name: Z, compute_capability: [8, 9], device_id: \"abcd\", \
                 memory_mib: 1000}\ngpus:\n  - {pci: \"0000:41:00.0\", model: z}\n";
-    Profile::parse(yaml).unwrap();
-    let error = Profile::parse(&yaml.replace(from, to))
+    NodeProfile::parse_profile(yaml).unwrap();
+    let error = NodeProfile::parse_profile(&yaml.replace(from, to))
         .unwrap_err()
         .to_string();
     assert!(
@@ -392,7 +407,7 @@ fn broken_models_say_what_is_wrong(#[case] from: &str, #[case] to: &str, #[case]
 fn everything_that_is_wrong_is_said_at_once_in_the_order_of_the_text() {
     let yaml = "name: many\nnuma:\n  - {node: 0, cpus: x, memory_gib: 1}\ngpus:\n  \
                 - {pci: \"0000:01:00.0\", model: t5}\n  - {pci: \"0000:01:00.0\", model: t4, numa: 3}\n";
-    let Error::Nonsense(problems) = Profile::parse(yaml).unwrap_err() else {
+    let Error::Nonsense(problems) = NodeProfile::parse_profile(yaml).unwrap_err() else {
         panic!("another error");
     };
     let lines: Vec<_> = problems.iter().map(|p| p.at.unwrap().0).collect();
@@ -402,7 +417,7 @@ fn everything_that_is_wrong_is_said_at_once_in_the_order_of_the_text() {
 
 #[test]
 fn an_unknown_name_lists_the_known_ones() {
-    let error = Profile::named("dgx-z").unwrap_err().to_string();
+    let error = NodeProfile::find_profile("dgx-z").unwrap_err().to_string();
     assert!(
         error.contains("dgx-z") && error.contains("hgx2-v100"),
         "{error}"

@@ -56,11 +56,11 @@ fn cards_are_found_by_index_address_and_uuid() {
         number(|out| code!(rig.lib.nvmlDeviceGetCount_v2(out))),
         Ok(8_u32)
     );
-    for gpu in rig.node.gpus().unwrap() {
+    for gpu in rig.node.list_gpus().unwrap() {
         let device = rig.device(u32::try_from(gpu.index).unwrap());
         assert_eq!(rig.uuid(device), gpu.uuid);
         assert_eq!(rig.by_uuid(&gpu.uuid), (SUCCESS, device));
-        assert_eq!(rig.by_pci(&gpu.pci.long()), (SUCCESS, device));
+        assert_eq!(rig.by_pci(&gpu.pci.to_nvml_form()), (SUCCESS, device));
         assert_eq!(rig.by_pci(&gpu.pci.to_string()), (SUCCESS, device));
     }
     let mut device = std::ptr::null_mut();
@@ -143,7 +143,9 @@ fn a_card_says_where_it_sits() {
 fn both_versions_of_memory_agree() {
     let rig = Rig::new("dgx-a100");
     let device = rig.device(0);
-    rig.node.set(&target("0"), "memory-used", 1000).unwrap();
+    rig.node
+        .set_sensor(&target("0"), "memory-used", 1000)
+        .unwrap();
     // SAFETY: structs of numbers.
     let (mut one, mut two): (nvmlMemory_t, nvmlMemory_v2_t) = unsafe { (zeroed(), zeroed()) };
     ok!(rig.lib.nvmlDeviceGetMemoryInfo(device, &raw mut one));
@@ -163,7 +165,7 @@ fn both_versions_of_memory_agree() {
 fn sensors_follow_the_commands() {
     let rig = Rig::new("dgx-a100");
     let (device, lib, node) = (rig.device(2), &rig.lib, &rig.node);
-    let set = |name: &str, value| node.set(&target("2"), name, value).unwrap();
+    let set = |name: &str, value| node.set_sensor(&target("2"), name, value).unwrap();
     set("temperature", 81);
     set("power", 399_000);
     set("utilization", 97);
@@ -271,9 +273,15 @@ fn limits_and_modes_are_those_of_the_model() {
 fn memory_errors_are_counted_and_repaired() {
     let rig = Rig::new("dgx-a100");
     let (device, lib) = (rig.device(0), &rig.lib);
-    rig.node.ecc(&target("0"), EccKind::Uncorrected).unwrap();
-    rig.node.set(&target("0"), "ecc-corrected", 7).unwrap();
-    rig.node.set(&target("0"), "remap-pending", 1).unwrap();
+    rig.node
+        .count_ecc_error(&target("0"), EccKind::Uncorrected)
+        .unwrap();
+    rig.node
+        .set_sensor(&target("0"), "ecc-corrected", 7)
+        .unwrap();
+    rig.node
+        .set_sensor(&target("0"), "remap-pending", 1)
+        .unwrap();
     let total = |kind| number(|o| code!(lib.nvmlDeviceGetTotalEccErrors(device, kind, 0, o)));
     assert_eq!((total(0), total(1)), (Ok(7_u64), Ok(1)));
     let at = |place| number(|o| code!(lib.nvmlDeviceGetMemoryErrorCounter(device, 1, 0, place, o)));
@@ -293,7 +301,9 @@ fn memory_errors_are_counted_and_repaired() {
 fn older_cards_retire_pages_instead() {
     let rig = Rig::new("dgx1-v100");
     let device = rig.device(0);
-    rig.node.set(&target("0"), "retired-pending", 1).unwrap();
+    rig.node
+        .set_sensor(&target("0"), "retired-pending", 1)
+        .unwrap();
     let retired = number(|o| code!(rig.lib.nvmlDeviceGetRetiredPagesPendingStatus(device, o)));
     assert_eq!(retired, Ok(1_u32));
 }

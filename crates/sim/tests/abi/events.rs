@@ -34,10 +34,10 @@ fn wait(rig: &Rig, set: nvmlEventSet_t, millis: u32) -> Result<nvmlEventData_t, 
 #[test]
 fn an_xid_reaches_those_who_wait_for_its_card() {
     let rig = Rig::new("dgx-a100");
-    rig.node.xid(&target("3"), 13).unwrap();
+    rig.node.raise_xid(&target("3"), 13).unwrap();
     let set = set(&rig, &[3]);
-    rig.node.xid(&target("2"), 48).unwrap();
-    rig.node.xid(&target("3"), 79).unwrap();
+    rig.node.raise_xid(&target("2"), 48).unwrap();
+    rig.node.raise_xid(&target("3"), 79).unwrap();
     let event = wait(&rig, set, 5000).unwrap();
     assert_eq!(
         (event.device, event.eventType, event.eventData),
@@ -59,7 +59,7 @@ fn a_waiting_call_wakes_when_the_event_comes() {
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(100));
-            rig.node.xid(&target("0"), 62).unwrap();
+            rig.node.raise_xid(&target("0"), 62).unwrap();
         });
         assert_eq!(wait(&rig, set, 30_000).unwrap().eventData, 62);
     });
@@ -69,11 +69,11 @@ fn a_waiting_call_wakes_when_the_event_comes() {
 fn an_xid_of_a_partition_names_its_instances() {
     let rig = Rig::new("a100-mig");
     let set = set(&rig, &[1]);
-    rig.node.xid(&target("1:2"), 43).unwrap();
+    rig.node.raise_xid(&target("1:2"), 43).unwrap();
     let event = wait(&rig, set, 5000).unwrap();
     let mig = rig
         .node
-        .migs()
+        .list_migs()
         .unwrap()
         .into_iter()
         .find(|mig| mig.index == "1:2")
@@ -87,8 +87,12 @@ fn an_xid_of_a_partition_names_its_instances() {
 fn memory_errors_are_events_too() {
     let rig = Rig::new("t4");
     let set = set(&rig, &[0]);
-    rig.node.ecc(&target("0"), EccKind::Corrected).unwrap();
-    rig.node.ecc(&target("0"), EccKind::Uncorrected).unwrap();
+    rig.node
+        .count_ecc_error(&target("0"), EccKind::Corrected)
+        .unwrap();
+    rig.node
+        .count_ecc_error(&target("0"), EccKind::Uncorrected)
+        .unwrap();
     assert_eq!(wait(&rig, set, 5000).unwrap().eventType, 1);
     assert_eq!(wait(&rig, set, 5000).unwrap().eventType, 2);
 }
@@ -97,7 +101,7 @@ fn memory_errors_are_events_too() {
 fn each_set_has_its_own_view() {
     let rig = Rig::new("dgx-a100");
     let (one, two) = (set(&rig, &[0, 1]), set(&rig, &[1]));
-    rig.node.xid(&target("all"), 31).unwrap();
+    rig.node.raise_xid(&target("all"), 31).unwrap();
     assert_eq!(wait(&rig, one, 5000).unwrap().device, rig.device(0));
     assert_eq!(wait(&rig, one, 5000).unwrap().device, rig.device(1));
     assert_eq!(wait(&rig, two, 5000).unwrap().device, rig.device(1));
@@ -108,13 +112,13 @@ fn each_set_has_its_own_view() {
 fn broken_and_half_written_lines_are_passed_over() {
     let rig = Rig::new("t4");
     let set = set(&rig, &[0]);
-    let path = rig.node.dir().join("events.jsonl");
+    let path = rig.node.node_dir().join("events.jsonl");
     let mut bytes = fs_err::read(&path).unwrap();
     bytes.extend(b"\xff\xfe nonsense\n\n{\"gpu\": 5}\n");
     bytes.extend(vec![b'x'; 200_000]);
     bytes.push(b'\n');
     fs_err::write(&path, &bytes).unwrap();
-    rig.node.xid(&target("0"), 95).unwrap();
+    rig.node.raise_xid(&target("0"), 95).unwrap();
     assert_eq!(wait(&rig, set, 5000).unwrap().eventData, 95);
     let half = b"{\"gpu\"";
     bytes = fs_err::read(&path).unwrap();

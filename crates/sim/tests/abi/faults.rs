@@ -13,9 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[test]
 fn a_lost_card_answers_nothing_else_and_keeps_its_index() {
     let rig = Rig::new("dgx-a100");
-    let gpu = rig.node.gpus().unwrap().remove(2);
+    let gpu = rig.node.list_gpus().unwrap().remove(2);
     let device = rig.device(2);
-    rig.node.lose(&target("2")).unwrap();
+    rig.node.lose_cards(&target("2")).unwrap();
     assert_eq!(rig.temperature(device), Err(GPU_IS_LOST));
     assert_eq!(rig.by_uuid(&gpu.uuid).0, GPU_IS_LOST);
     assert_eq!(rig.by_pci(&gpu.pci.to_string()).0, GPU_IS_LOST);
@@ -27,7 +27,7 @@ fn a_lost_card_answers_nothing_else_and_keeps_its_index() {
         Ok(8_u32)
     );
     assert_eq!(rig.temperature(rig.device(3)), Ok(29));
-    rig.node.restore(&target("2")).unwrap();
+    rig.node.restore_cards(&target("2")).unwrap();
     assert_eq!(rig.temperature(device), Ok(29));
     assert_eq!(rig.device(2), device);
 }
@@ -35,7 +35,7 @@ fn a_lost_card_answers_nothing_else_and_keeps_its_index() {
 #[test]
 fn a_removed_card_is_gone_and_may_come_back() {
     let rig = Rig::new("dgx-a100");
-    let gpu = rig.node.gpus().unwrap().remove(2);
+    let gpu = rig.node.list_gpus().unwrap().remove(2);
     let device = rig.device(2);
     rig.node.remove_gpu(&target("2")).unwrap();
     assert_eq!(
@@ -49,7 +49,7 @@ fn a_removed_card_is_gone_and_may_come_back() {
     assert_eq!(rig.temperature(device), Ok(29));
     let new = rig.node.add_gpu(&sim::NewGpu::default()).unwrap();
     assert_eq!((new.index, new.minor), (8, 8));
-    assert!(rig.node.root().join("dev/nvidia8").exists());
+    assert!(rig.node.host_root().join("dev/nvidia8").exists());
     let taken = sim::NewGpu {
         pci: Some(new.pci),
         ..Default::default()
@@ -63,7 +63,7 @@ fn a_failing_call_fails_on_its_card_only() {
     let (one, two) = (rig.device(1), rig.device(2));
     let fail = Effect::Fail { code: UNKNOWN };
     rig.node
-        .fault("nvmlDeviceGetTemperature", Some(&target("1")), fail)
+        .set_fault("nvmlDeviceGetTemperature", Some(&target("1")), fail)
         .unwrap();
     assert_eq!(rig.temperature(one), Err(UNKNOWN));
     assert_eq!(rig.temperature(two), Ok(29));
@@ -82,13 +82,13 @@ fn a_failing_call_fails_on_its_card_only() {
 fn every_call_can_be_failed_at_once() {
     let rig = Rig::cold("t4");
     rig.node
-        .fault("*", None, Effect::Fail { code: 18 })
+        .set_fault("*", None, Effect::Fail { code: 18 })
         .unwrap();
     assert_eq!(code!(rig.lib.nvmlInit_v2()), 18);
     rig.node.clear_faults(None).unwrap();
     ok!(rig.lib.nvmlInit_v2());
     rig.node
-        .fault("*", None, Effect::Fail { code: 27 })
+        .set_fault("*", None, Effect::Fail { code: 27 })
         .unwrap();
     assert_eq!(
         number::<u32>(|o| code!(rig.lib.nvmlDeviceGetCount_v2(o))),
@@ -102,7 +102,7 @@ fn a_hanging_call_goes_on_when_the_fault_is_cleared() {
     let device = rig.device(1) as usize;
     let hang = Effect::Hang { millis: None };
     rig.node
-        .fault("nvmlDeviceGetMemoryInfo", Some(&target("1")), hang)
+        .set_fault("nvmlDeviceGetMemoryInfo", Some(&target("1")), hang)
         .unwrap();
     rig.node.trace().unwrap();
     let (done, answer) = mpsc::channel();
@@ -128,16 +128,18 @@ fn a_hanging_call_goes_on_when_the_fault_is_cleared() {
         ok!(lib.nvmlDeviceGetMemoryInfo(rig.device(2), &raw mut memory));
         assert!(answer.recv_timeout(Duration::from_millis(300)).is_err());
         // Another change of the node does not end the hang.
-        rig.node.set(&target("1"), "temperature", 60).unwrap();
+        rig.node
+            .set_sensor(&target("1"), "temperature", 60)
+            .unwrap();
         assert!(answer.recv_timeout(Duration::from_millis(300)).is_err());
         rig.node.clear_faults(None).unwrap();
         assert_eq!(answer.recv_timeout(PATIENCE), Ok(SUCCESS));
     });
-    let uuid = &rig.node.gpus().unwrap()[1].uuid;
+    let uuid = &rig.node.list_gpus().unwrap()[1].uuid;
     let line = format!("nvmlDeviceGetMemoryInfo {uuid}");
     assert_eq!(
         rig.node
-            .calls()
+            .traced_calls()
             .unwrap()
             .iter()
             .filter(|call| **call == line)
@@ -150,7 +152,9 @@ fn a_hanging_call_goes_on_when_the_fault_is_cleared() {
 fn a_call_that_hangs_for_a_time_goes_on_by_itself() {
     let rig = Rig::new("t4");
     let hang = Effect::Hang { millis: Some(150) };
-    rig.node.fault("nvmlDeviceGetCount", None, hang).unwrap();
+    rig.node
+        .set_fault("nvmlDeviceGetCount", None, hang)
+        .unwrap();
     #[expect(clippy::disallowed_types, reason = "there is no runtime in this test")]
     let start = std::time::Instant::now();
     assert_eq!(
@@ -163,11 +167,11 @@ fn a_call_that_hangs_for_a_time_goes_on_by_itself() {
 #[test]
 fn commands_for_what_is_not_there_say_so() {
     let rig = Rig::cold("t4");
-    let error = rig.node.lose(&target("7")).unwrap_err().to_string();
+    let error = rig.node.lose_cards(&target("7")).unwrap_err().to_string();
     assert!(error.contains("no device 7"), "{error}");
     let error = rig
         .node
-        .set(&target("0"), "colour", 1)
+        .set_sensor(&target("0"), "colour", 1)
         .unwrap_err()
         .to_string();
     assert!(
@@ -177,7 +181,7 @@ fn commands_for_what_is_not_there_say_so() {
     let fail = Effect::Fail { code: 1 };
     let error = rig
         .node
-        .fault("cudaInit", None, fail)
+        .set_fault("cudaInit", None, fail)
         .unwrap_err()
         .to_string();
     assert!(error.contains("`cudaInit`"), "{error}");

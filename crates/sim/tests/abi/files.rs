@@ -2,7 +2,7 @@
 
 use std::{path::Path, thread};
 
-use sim::{Node, Profile, Scratch};
+use sim::{Node, NodeProfile, ScratchNode};
 
 use crate::rig::*;
 
@@ -17,11 +17,13 @@ fn held(path: &Path) -> bool {
 #[test]
 fn device_files_are_held_from_the_first_handle_until_shutdown() {
     let rig = Rig::new("dgx-a100");
-    let node = |minor: u32| rig.node.root().join(format!("dev/nvidia{minor}"));
+    let node = |minor: u32| rig.node.host_root().join(format!("dev/nvidia{minor}"));
     assert!(!held(&node(3)));
     rig.device(3);
     assert!(held(&node(3)) && !held(&node(4)));
-    rig.node.set(&target("3"), "temperature", 44).unwrap();
+    rig.node
+        .set_sensor(&target("3"), "temperature", 44)
+        .unwrap();
     assert!(held(&node(3)));
     ok!(rig.lib.nvmlShutdown());
     assert!(!held(&node(3)));
@@ -31,7 +33,7 @@ fn device_files_are_held_from_the_first_handle_until_shutdown() {
 fn every_function_of_the_real_library_is_there() {
     let rig = Rig::cold("t4");
     // SAFETY: the library's initialisers do nothing.
-    let library = unsafe { libloading::Library::new(rig.node.library()) }.unwrap();
+    let library = unsafe { libloading::Library::new(rig.node.driver_library()) }.unwrap();
     for line in include_str!("../symbols.txt").lines() {
         let name = line.split(' ').next().unwrap();
         // SAFETY: the address is only compared, never called.
@@ -51,13 +53,13 @@ fn functions_without_a_simulation_are_not_supported() {
 fn calls_are_recorded_only_when_asked() {
     let rig = Rig::new("t4");
     let device = rig.device(0);
-    assert!(rig.node.calls().unwrap().is_empty());
+    assert!(rig.node.traced_calls().unwrap().is_empty());
     rig.node.trace().unwrap();
     rig.temperature(device).unwrap();
     number::<u32>(|o| code!(rig.lib.nvmlDeviceGetCount_v2(o))).unwrap();
     let uuid = rig.uuid(device);
     assert_eq!(
-        rig.node.calls().unwrap(),
+        rig.node.traced_calls().unwrap(),
         [
             format!("nvmlDeviceGetTemperature {uuid}"),
             "nvmlDeviceGetCount_v2 -".to_owned(),
@@ -68,24 +70,33 @@ fn calls_are_recorded_only_when_asked() {
 
 #[test]
 fn a_driver_can_be_taken_away_and_put_back() {
-    let node = Scratch::named("t4").unwrap();
+    let node = ScratchNode::from_name("t4").unwrap();
     node.unplug_driver().unwrap();
     node.unplug_driver().unwrap();
-    assert!(!node.library().exists());
+    assert!(!node.driver_library().exists());
     node.plug_driver().unwrap();
     node.plug_driver().unwrap();
-    assert!(node.library().exists());
+    assert!(node.driver_library().exists());
 }
 
 #[test]
 fn a_folder_holds_one_node() {
     let dir = sim::scratch().unwrap();
-    let profile = Profile::named("t4").unwrap();
-    Node::create(dir.path(), &profile).unwrap();
-    let error = Node::create(dir.path(), &profile).unwrap_err().to_string();
+    let profile = NodeProfile::find_profile("t4").unwrap();
+    Node::create_node(dir.path(), &profile).unwrap();
+    let error = Node::create_node(dir.path(), &profile)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("already"), "{error}");
-    assert_eq!(Node::open(dir.path()).unwrap().gpus().unwrap().len(), 1);
-    assert!(Node::open(&dir.path().join("none")).is_err());
+    assert_eq!(
+        Node::open_node(dir.path())
+            .unwrap()
+            .list_gpus()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(Node::open_node(&dir.path().join("none")).is_err());
 }
 
 #[test]
@@ -93,10 +104,10 @@ fn no_command_is_lost_when_many_write_at_once() {
     let rig = Rig::new("dgx-a100");
     thread::scope(|scope| {
         for gpu in 0..8 {
-            let node = Node::open(rig.node.dir()).unwrap();
+            let node = Node::open_node(rig.node.node_dir()).unwrap();
             scope.spawn(move || {
                 for _ in 0..5 {
-                    node.ecc(&target(&gpu.to_string()), sim::EccKind::Corrected)
+                    node.count_ecc_error(&target(&gpu.to_string()), sim::EccKind::Corrected)
                         .unwrap();
                 }
             });
@@ -108,7 +119,7 @@ fn no_command_is_lost_when_many_write_at_once() {
             );
         }
     });
-    let state = rig.node.state().unwrap();
+    let state = rig.node.node_state().unwrap();
     assert!(state.gpus.iter().all(|gpu| gpu.sensors.ecc_corrected == 5));
     assert_eq!(state.generation, 41);
 }

@@ -21,7 +21,7 @@ macro_rules! function {
 
 fn library(rig: &Rig) -> Library {
     // SAFETY: the library is loaded already; this is one more reference to it.
-    unsafe { Library::new(rig.node.library()) }.unwrap()
+    unsafe { Library::new(rig.node.driver_library()) }.unwrap()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn older_structs_are_not_written_beyond_their_end() {
     let mut set = std::ptr::null_mut();
     ok!(rig.lib.nvmlEventSetCreate(&raw mut set));
     ok!(rig.lib.nvmlDeviceRegisterEvents(rig.device(0), 8, set));
-    rig.node.xid(&target("0"), 79).unwrap();
+    rig.node.raise_xid(&target("0"), 79).unwrap();
     let mut words = [u64::MAX - 1; 4];
     ok!(wait(set.cast(), words.as_mut_ptr().cast(), 5000));
     assert_eq!(words, [rig.device(0) as u64, 8, 79, u64::MAX - 1]);

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, mem::zeroed};
 
 use nvml_wrapper_sys::bindings::*;
-use sim::Profile;
+use sim::NodeProfile;
 
 use crate::rig::*;
 
 #[test]
 fn the_mesh_of_a_dgx1_is_seen_from_both_ends() {
     let rig = Rig::new("dgx1-v100");
-    let gpus = rig.node.gpus().unwrap();
+    let gpus = rig.node.list_gpus().unwrap();
     let mut pairs = BTreeMap::new();
     for gpu in &gpus {
         let device = rig.device(u32::try_from(gpu.index).unwrap());
@@ -100,7 +100,7 @@ fn distance_and_peer_access_follow_the_machine() {
     };
     assert_eq!((p2p(4, 2), p2p(5, 2)), (Ok(0_u32), Ok(5)));
     let gone = rig.device(1);
-    rig.node.lose(&target("1")).unwrap();
+    rig.node.lose_cards(&target("1")).unwrap();
     let lost = number::<u32>(|o| code!(lib.nvmlDeviceGetTopologyCommonAncestor(zero, gone, o)));
     assert_eq!(lost, Err(GPU_IS_LOST));
 }
@@ -120,7 +120,7 @@ fn older_fabrics_have_no_identity() {
 
 #[test]
 fn newer_fabrics_are_complete_in_each_version() {
-    let mut profile = Profile::named("dgx-a100").unwrap();
+    let mut profile = NodeProfile::find_profile("dgx-a100").unwrap();
     profile.model = Some("h100-sxm5-80gb".to_owned());
     profile.nvswitches.truncate(4);
     let rig = Rig::with(&profile);
@@ -175,7 +175,7 @@ fn the_nearest_cards_are_those_up_to_a_distance() {
         let found = list.iter().take(usize::try_from(count).unwrap());
         found.map(|device| rig.uuid(*device)).collect::<Vec<_>>()
     };
-    let gpus = rig.node.gpus().unwrap();
+    let gpus = rig.node.list_gpus().unwrap();
     assert_eq!(near(10), [gpus[1].uuid.clone()]);
     assert_eq!(near(30).len(), 3);
     assert_eq!(near(50).len(), 7);

@@ -47,7 +47,7 @@ fn a_mig_device_says_what_it_is() {
     let (lib, mig) = (&rig.lib, rig.mig(0, 6));
     let facts = rig
         .node
-        .migs()
+        .list_migs()
         .unwrap()
         .into_iter()
         .find(|mig| mig.index == "0:6")
@@ -197,7 +197,7 @@ fn mig_devices_come_and_go_while_the_library_is_used() {
     assert_eq!(rig.uuid(mig), uuid);
     let nodes = |n: u32| {
         rig.node
-            .root()
+            .host_root()
             .join(format!("dev/nvidia-caps/nvidia-cap{n}"))
             .exists()
     };
@@ -215,7 +215,7 @@ fn mig_devices_come_and_go_while_the_library_is_used() {
 #[test]
 fn a_refused_partition_changes_nothing() {
     let rig = Rig::new("a100-mig");
-    let before = rig.node.state().unwrap();
+    let before = rig.node.node_state().unwrap();
     for (card, profile, reason) in [
         ("0", "1g.5gb", "no room"),
         ("6", "9g.99gb", "7g.40gb"),
@@ -229,7 +229,7 @@ fn a_refused_partition_changes_nothing() {
             .to_string();
         assert!(error.contains(reason), "{error}");
     }
-    assert_eq!(rig.node.state().unwrap(), before);
+    assert_eq!(rig.node.node_state().unwrap(), before);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use nvml_wrapper_sys::bindings::NvmlLib;
-use sim::{Effect, Node, Scratch};
+use sim::{Effect, Node, ScratchNode};
 
 use crate::rig::*;
 
@@ -57,7 +57,7 @@ fn child() {
 }
 
 fn uuids(node: &Node) -> Vec<String> {
-    node.gpus()
+    node.list_gpus()
         .unwrap()
         .into_iter()
         .map(|gpu| gpu.uuid)
@@ -66,20 +66,20 @@ fn uuids(node: &Node) -> Vec<String> {
 
 #[test]
 fn the_node_is_the_folder_the_library_was_loaded_from() {
-    let one = Scratch::named("dgx1-v100").unwrap();
-    let two = Scratch::named("t4").unwrap();
-    assert!(!one.library().is_symlink());
-    assert_eq!(ask(&one.library(), None), uuids(&one));
-    assert_eq!(ask(&two.library(), None), uuids(&two));
+    let one = ScratchNode::from_name("dgx1-v100").unwrap();
+    let two = ScratchNode::from_name("t4").unwrap();
+    assert!(!one.driver_library().is_symlink());
+    assert_eq!(ask(&one.driver_library(), None), uuids(&one));
+    assert_eq!(ask(&two.driver_library(), None), uuids(&two));
 }
 
 #[test]
 fn the_node_may_be_named_in_the_environment() {
-    let node = Scratch::named("t4").unwrap();
+    let node = ScratchNode::from_name("t4").unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let library = elsewhere.path().join("library.so");
-    sim::library::write(&library).unwrap();
-    assert_eq!(ask(&library, Some(node.dir())), uuids(&node));
+    sim::library::write_library(&library).unwrap();
+    assert_eq!(ask(&library, Some(node.node_dir())), uuids(&node));
     assert_eq!(ask(&library, None), ["Driver Not Loaded"]);
 }
 
@@ -87,13 +87,13 @@ fn the_node_may_be_named_in_the_environment() {
 fn a_fault_reaches_every_process() {
     let rig = Rig::cold("t4");
     rig.node
-        .fault("nvmlInit", None, Effect::Fail { code: 18 })
+        .set_fault("nvmlInit", None, Effect::Fail { code: 18 })
         .unwrap();
     assert_eq!(
-        ask(&rig.node.library(), None),
+        ask(&rig.node.driver_library(), None),
         ["Driver/library version mismatch"]
     );
     assert_eq!(code!(rig.lib.nvmlInit_v2()), 18);
     rig.node.clear_faults(None).unwrap();
-    assert_eq!(ask(&rig.node.library(), None), uuids(&rig.node));
+    assert_eq!(ask(&rig.node.driver_library(), None), uuids(&rig.node));
 }

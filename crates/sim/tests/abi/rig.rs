@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_uint};
 
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlReturn_t};
-use sim::{Profile, Scratch, Target};
+use sim::{DeviceTarget, NodeProfile, ScratchNode};
 
 pub(crate) const SUCCESS: u32 = 0;
 pub(crate) const UNINITIALIZED: u32 = 1;
@@ -19,7 +19,7 @@ pub(crate) const UNKNOWN: u32 = 999;
 
 pub(crate) struct Rig {
     pub(crate) lib: NvmlLib,
-    pub(crate) node: Scratch,
+    pub(crate) node: ScratchNode,
 }
 
 /// A call that must succeed.
@@ -44,14 +44,14 @@ impl Rig {
     /// Node whose library is loaded and not initialised. The tests of this program run in parallel
     /// in one process, so each node has a library of its own.
     pub(crate) fn cold(profile: &str) -> Self {
-        Self::with(&Profile::named(profile).unwrap())
+        Self::with(&NodeProfile::find_profile(profile).unwrap())
     }
 
     /// [`Rig::cold`] for any profile.
-    pub(crate) fn with(profile: &Profile) -> Self {
-        let node = Scratch::of(profile).unwrap();
+    pub(crate) fn with(profile: &NodeProfile) -> Self {
+        let node = ScratchNode::from_profile(profile).unwrap();
         // SAFETY: the library's initialisers do nothing.
-        let lib = unsafe { NvmlLib::new(node.library()) }.unwrap();
+        let lib = unsafe { NvmlLib::new(node.driver_library()) }.unwrap();
         Self { lib, node }
     }
 
@@ -141,7 +141,7 @@ pub(crate) fn chars(array: &[c_char]) -> String {
         .to_owned()
 }
 
-pub(crate) fn target(text: &str) -> Target {
+pub(crate) fn target(text: &str) -> DeviceTarget {
     text.parse().unwrap()
 }
 

@@ -15,7 +15,7 @@ use crate::{chaos, drive::Driver, rig::*};
 #[test]
 fn without_a_state_there_is_no_driver() {
     let rig = Rig::cold("t4");
-    let state = rig.node.dir().join("node.json");
+    let state = rig.node.node_dir().join("node.json");
     let good = fs_err::read(&state).unwrap();
     fs_err::remove_file(&state).unwrap();
     assert_eq!(code!(rig.lib.nvmlInit_v2()), DRIVER_NOT_LOADED);
@@ -29,7 +29,7 @@ fn without_a_state_there_is_no_driver() {
 fn a_state_that_breaks_later_makes_calls_fail_until_it_is_whole_again() {
     let rig = Rig::new("t4");
     let device = rig.device(0);
-    let state = rig.node.dir().join("node.json");
+    let state = rig.node.node_dir().join("node.json");
     let good = fs_err::read(&state).unwrap();
     fs_err::write(&state, &good[..good.len() / 2]).unwrap();
     assert_eq!(rig.temperature(device), Err(UNKNOWN));
@@ -64,7 +64,7 @@ fn handles_that_were_never_given_are_refused() {
 #[test]
 fn threads_may_outlive_a_library_that_is_closed() {
     let rig = Rig::cold("t4");
-    let path = rig.node.library();
+    let path = rig.node.driver_library();
     drop(rig.lib);
     std::thread::spawn(move || {
         // SAFETY: the library's initialisers do nothing.
@@ -77,13 +77,16 @@ fn threads_may_outlive_a_library_that_is_closed() {
     })
     .join()
     .unwrap();
-    assert_eq!(rig.node.state().unwrap().gpus[0].settings.compute_mode, 3);
+    assert_eq!(
+        rig.node.node_state().unwrap().gpus[0].settings.compute_mode,
+        3
+    );
 }
 
 /// One rig for all cases: creating a node costs more than the calls.
 static RIG: LazyLock<(Shared, Vec<u8>)> = LazyLock::new(|| {
     let rig = Rig::new("a100-mig");
-    let good = fs_err::read(rig.node.dir().join("node.json")).unwrap();
+    let good = fs_err::read(rig.node.node_dir().join("node.json")).unwrap();
     (Shared(rig), good)
 });
 
@@ -143,7 +146,7 @@ proptest! {
     #[test]
     fn no_state_file_crashes_the_library(bytes: Vec<u8>, cut in 0_usize..40_000, at in 0_usize..40_000, value in odd()) {
         let (Shared(rig), good) = &*RIG;
-        let file = rig.node.dir().join("node.json");
+        let file = rig.node.node_dir().join("node.json");
         // Any bytes; a good file cut short; a good file with one number replaced.
         let text = std::str::from_utf8(good).unwrap();
         let at = at % text.len();
@@ -172,8 +175,8 @@ proptest! {
 /// Library of its own, the state file of its node, and the original content of that file.
 static DRIVER: LazyLock<Mutex<(Driver, PathBuf, Vec<u8>)>> = LazyLock::new(|| {
     let rig = Rig::cold("a100-mig");
-    let driver = Driver::new(&rig.node.library(), include_str!("../symbols.txt"));
-    let state = rig.node.dir().join("node.json");
+    let driver = Driver::new(&rig.node.driver_library(), include_str!("../symbols.txt"));
+    let state = rig.node.node_dir().join("node.json");
     let good = fs_err::read(&state).unwrap();
     // The node must stay until the process ends.
     std::mem::forget(rig);

@@ -3,7 +3,7 @@
 use std::{ffi::c_uint, mem::zeroed};
 
 use nvml_wrapper_sys::bindings::*;
-use sim::state::{Process, Work};
+use sim::state::{GpuProcess, ProcessWork};
 
 use crate::rig::*;
 
@@ -34,7 +34,7 @@ fn what_is_set_is_seen_by_all() {
     ok!(lib.nvmlDeviceGetEccMode(device, &raw mut current, &raw mut pending));
     assert_eq!((current, pending), (1, 0));
     // The setting is in the node's file, so all processes have it.
-    let settings = rig.node.state().unwrap().gpus[0].settings.clone();
+    let settings = rig.node.node_state().unwrap().gpus[0].settings.clone();
     assert_eq!(settings.power_limit, Some(250_000));
     assert_eq!(settings.application_clocks, Some((1215, 1410)));
     assert_eq!(
@@ -77,14 +77,14 @@ fn partitions_made_through_the_library_are_those_of_the_command() {
     ok!(lib.nvmlDeviceCreateGpuInstance(card, 9, &raw mut gi));
     assert!(
         rig.node
-            .migs()
+            .list_migs()
             .unwrap()
             .iter()
             .all(|mig| mig.gpu != rig.uuid(card))
     );
     let right = |n: u32| {
         rig.node
-            .root()
+            .host_root()
             .join(format!("dev/nvidia-caps/nvidia-cap{n}"))
     };
     assert!(right(831).exists() && !right(832).exists());
@@ -160,7 +160,7 @@ fn a_gpu_instance_is_shared_by_compute_instances() {
         (info.id, info.placement.start, info.placement.size),
         (1, 1, 2)
     );
-    let profiles = rig.node.migs().unwrap().into_iter();
+    let profiles = rig.node.list_migs().unwrap().into_iter();
     let profiles = profiles
         .filter(|mig| mig.gpu == rig.uuid(card))
         .map(|mig| mig.profile);
@@ -178,7 +178,7 @@ fn mig_mode_is_switched_when_nothing_is_in_the_way() {
     );
     ok!(lib.nvmlDeviceSetMigMode(rig.device(7), 1, &raw mut status));
     assert_eq!(
-        (status, rig.node.gpus().unwrap()[7].mig_enabled),
+        (status, rig.node.list_gpus().unwrap()[7].mig_enabled),
         (SUCCESS, true)
     );
     let (mut current, mut pending) = (9, 9);
@@ -187,17 +187,17 @@ fn mig_mode_is_switched_when_nothing_is_in_the_way() {
 }
 
 /// Two processes of a card: one on the whole card or the first MIG device, and one that draws.
-fn processes(instance: Option<(u32, u32)>) -> [Process; 2] {
+fn processes(instance: Option<(u32, u32)>) -> [GpuProcess; 2] {
     let (pid, memory_mib) = (std::process::id(), 512);
-    let compute = Process {
+    let compute = GpuProcess {
         pid,
-        work: Work::Compute,
+        work: ProcessWork::Compute,
         memory_mib,
         instance,
     };
-    let graphics = Process {
+    let graphics = GpuProcess {
         pid: 2,
-        work: Work::Graphics,
+        work: ProcessWork::Graphics,
         memory_mib: 1,
         instance: None,
     };
@@ -234,7 +234,7 @@ fn lists_of_processes_say_how_much_room_they_need() {
 fn a_mig_device_shows_its_own_processes_and_is_not_destroyed_with_one() {
     let rig = Rig::new("a100-mig");
     let lib = &rig.lib;
-    let mig = rig.node.migs().unwrap().remove(0);
+    let mig = rig.node.list_migs().unwrap().remove(0);
     let ids = (mig.gpu_instance, mig.compute_instance);
     rig.node
         .set_processes(&target("0"), &processes(Some(ids)))
@@ -306,7 +306,9 @@ fn clocks_are_listed_from_the_highest_down() {
 fn samples_are_of_what_is_measured() {
     let rig = Rig::new("dgx-a100");
     let (device, lib) = (rig.device(0), &rig.lib);
-    rig.node.set(&target("0"), "utilization", 77).unwrap();
+    rig.node
+        .set_sensor(&target("0"), "utilization", 77)
+        .unwrap();
     // SAFETY: a struct of numbers.
     let (mut kind, mut count, mut sample): (_, _, nvmlSample_t) = (9, 0, unsafe { zeroed() });
     let mut get = |since, samples: *mut nvmlSample_t| {
@@ -376,8 +378,12 @@ fn a_card_says_what_must_be_done_to_recover_it() {
         (field.nvmlReturn, unsafe { field.value.uiVal })
     };
     assert_eq!(action(), (SUCCESS, 0));
-    rig.node.set(&target("0"), "remap-pending", 1).unwrap();
+    rig.node
+        .set_sensor(&target("0"), "remap-pending", 1)
+        .unwrap();
     assert_eq!(action(), (SUCCESS, 4));
-    rig.node.set(&target("0"), "recovery-action", 2).unwrap();
+    rig.node
+        .set_sensor(&target("0"), "recovery-action", 2)
+        .unwrap();
     assert_eq!(action(), (SUCCESS, 2));
 }

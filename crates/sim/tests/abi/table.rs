@@ -22,7 +22,7 @@ const EARLY: [&str; 4] = [
 
 /// Driver with the handles of a node with cards, instances and MIG devices.
 fn driver(rig: &Rig) -> Driver {
-    let mut driver = Driver::new(&rig.node.library(), TABLE);
+    let mut driver = Driver::new(&rig.node.driver_library(), TABLE);
     driver.learn();
     driver
 }
@@ -48,7 +48,7 @@ fn replaced(driver: &Driver, function: &Function, index: usize, value: Value) ->
 #[test]
 fn the_table_has_all_functions_with_their_arguments() {
     let rig = Rig::cold("t4");
-    let driver = Driver::new(&rig.node.library(), TABLE);
+    let driver = Driver::new(&rig.node.driver_library(), TABLE);
     assert_eq!(driver.functions.len(), 397);
     for function in &driver.functions {
         assert!(function.kinds.len() <= 6, "{}", function.name);
@@ -159,7 +159,7 @@ fn small_buffers_are_refused_and_not_overrun() {
 fn a_lost_card_answers_nothing_whatever_is_asked() {
     let rig = Rig::new("a100-mig");
     let driver = driver(&rig);
-    rig.node.lose(&target("0")).unwrap();
+    rig.node.lose_cards(&target("0")).unwrap();
     for function in of(&driver, &["device", "instance", "compute"]) {
         let code = driver.call(function, &driver.sound(function, ROOM)).code;
         assert_eq!(code, GPU_IS_LOST, "{}", function.name);
@@ -180,7 +180,7 @@ fn every_function_can_be_failed_on_one_card() {
     let rig = Rig::new("a100-mig");
     let driver = driver(&rig);
     let fail = Effect::Fail { code: 27 };
-    rig.node.fault("*", Some(&target("0")), fail).unwrap();
+    rig.node.set_fault("*", Some(&target("0")), fail).unwrap();
     for function in of(&driver, &["device", "instance", "compute"]) {
         let mut arguments = driver.sound(function, ROOM);
         let code = driver.call(function, &arguments).code;
@@ -233,7 +233,7 @@ fn sixteen_threads_get_right_codes() {
                         let register = driver.find("nvmlDeviceRegisterEvents");
                         let given = [device, 8, set].map(Value::Plain);
                         assert_eq!(driver.call(register, &given).code, SUCCESS);
-                        rig.node.xid(&target("0"), 31).unwrap();
+                        rig.node.raise_xid(&target("0"), 31).unwrap();
                         let wait = driver.find("nvmlEventSetWait_v2");
                         let room = Value::Bytes(vec![0; 32]);
                         let given = [Value::Plain(set), room, Value::Plain(30_000)];

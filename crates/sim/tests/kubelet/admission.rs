@@ -17,14 +17,14 @@ use crate::{
 };
 
 async fn ready(node: &Node, ids: &[&str], script: Script) -> Plugin {
-    let plugin = Plugin::serve(node.kubelet.dir(), "gpu.sock", devices(ids), script);
+    let plugin = Plugin::serve(node.kubelet.plugin_dir(), "gpu.sock", devices(ids), script);
     plugin.register(GPU).await.unwrap();
     node.wait_counts(GPU, (ids.len(), ids.len())).await;
     plugin
 }
 
 fn pod(name: &str, count: usize) -> Pod {
-    Pod::new("default", name).container("main", [(GPU, count)])
+    Pod::new("default", name).with_container("main", [(GPU, count)])
 }
 
 fn set(ids: &[&str]) -> BTreeSet<String> {
@@ -32,7 +32,7 @@ fn set(ids: &[&str]) -> BTreeSet<String> {
 }
 
 async fn rejected(node: &Node, pod: Pod) -> String {
-    let error = node.kubelet.admit(pod).await.unwrap_err();
+    let error = node.kubelet.admit_pod(pod).await.unwrap_err();
     assert!(matches!(error, AdmissionError::Unexpected(_)), "{error}");
     error.to_string()
 }
@@ -41,7 +41,7 @@ async fn rejected(node: &Node, pod: Pod) -> String {
 async fn a_container_gets_what_it_asked_for_by_one_call() {
     let node = Node::new().await;
     let plugin = ready(&node, &["a", "b", "c"], Script::default()).await;
-    let admitted = node.kubelet.admit(pod("p", 2)).await.unwrap();
+    let admitted = node.kubelet.admit_pod(pod("p", 2)).await.unwrap();
     let granted = &admitted.containers["main"];
     assert_eq!(granted.devices[GPU], set(&["a", "b"]));
     let mut told: Vec<_> = granted.response.envs["IDS"].split(',').collect();
@@ -59,13 +59,13 @@ async fn a_container_gets_what_it_asked_for_by_one_call() {
 async fn each_container_and_resource_is_a_call_of_its_own() {
     let node = Node::new().await;
     let gpus = ready(&node, &["a", "b", "c"], Script::default()).await;
-    let nics = Plugin::simple(node.kubelet.dir(), "nic.sock", devices(&["n"]));
+    let nics = Plugin::simple(node.kubelet.plugin_dir(), "nic.sock", devices(&["n"]));
     nics.register(NIC).await.unwrap();
     node.wait_counts(NIC, (1, 1)).await;
     let pod = Pod::new("default", "p")
-        .container("one", [(GPU, 1), (NIC, 1)])
-        .container("two", [(GPU, 2), (NIC, 0)]);
-    let admitted = node.kubelet.admit(pod).await.unwrap();
+        .with_container("one", [(GPU, 1), (NIC, 1)])
+        .with_container("two", [(GPU, 2), (NIC, 0)]);
+    let admitted = node.kubelet.admit_pod(pod).await.unwrap();
     assert_eq!(gpus.calls.allocated(), [vec!["a"], vec!["b", "c"]]);
     assert_eq!(nics.calls.allocated(), [["n"]]);
     assert_eq!(admitted.containers["one"].devices[NIC], set(&["n"]));
@@ -77,7 +77,7 @@ async fn the_plugins_preference_is_followed() {
     let node = Node::new().await;
     let script = Script::preferring(|_| Ok(vec!["d".into(), "b".into()]));
     let plugin = ready(&node, &["a", "b", "c", "d"], script).await;
-    let admitted = node.kubelet.admit(pod("p", 2)).await.unwrap();
+    let admitted = node.kubelet.admit_pod(pod("p", 2)).await.unwrap();
     assert_eq!(admitted.containers["main"].devices[GPU], set(&["b", "d"]));
     let asked = plugin.calls.prefer.lock().unwrap().remove(0);
     let available: BTreeSet<_> = asked.available_device_ids.into_iter().collect();
@@ -92,7 +92,7 @@ async fn the_plugin_is_not_asked_when_there_is_no_choice() {
     let node = Node::new().await;
     let script = Script::preferring(|_| Err(Status::internal("no")));
     let plugin = ready(&node, &["a", "b"], script).await;
-    node.kubelet.admit(pod("p", 2)).await.unwrap();
+    node.kubelet.admit_pod(pod("p", 2)).await.unwrap();
     assert!(plugin.calls.prefer.lock().unwrap().is_empty());
 }
 
@@ -110,7 +110,7 @@ async fn a_bad_preference_is_made_up_for_and_noted(
     let node = Node::new().await;
     let script = Script::preferring(|_| Ok(answer.iter().map(ToString::to_string).collect()));
     let _plugin = ready(&node, &["a", "b", "c", "d"], script).await;
-    let admitted = node.kubelet.admit(pod("p", 2)).await.unwrap();
+    let admitted = node.kubelet.admit_pod(pod("p", 2)).await.unwrap();
     assert_eq!(admitted.containers["main"].devices[GPU], set(given));
     let expected = format!("{GPU}: GetPreferredAllocation: {breach}");
     assert_eq!(node.breaches(), [expected]);
@@ -132,7 +132,7 @@ async fn a_failing_preference_rejects_the_pod() {
 async fn too_few_devices_reject_the_pod_with_both_numbers() {
     let node = Node::new().await;
     let plugin = ready(&node, &["a", "b", "c"], Script::default()).await;
-    node.kubelet.admit(pod("first", 1)).await.unwrap();
+    node.kubelet.admit_pod(pod("first", 1)).await.unwrap();
     plugin.send(vec![
         device("a", true),
         device("b", true),
@@ -144,7 +144,7 @@ async fn too_few_devices_reject_the_pod_with_both_numbers() {
         "Allocate failed due to requested number of devices unavailable for example.com/gpu. \
          Requested: 2, Available: 1, which is unexpected"
     );
-    node.kubelet.admit(pod("second", 1)).await.unwrap();
+    node.kubelet.admit_pod(pod("second", 1)).await.unwrap();
 }
 
 #[tokio::test]
@@ -177,15 +177,15 @@ async fn a_failing_allocate_rejects_the_pod_and_frees_what_it_had() {
     };
     let _plugin = ready(&node, &["a", "b", "c"], script).await;
     let pod = Pod::new("default", "p")
-        .container("one", [(GPU, 1)])
-        .container("two", [(GPU, 2)]);
+        .with_container("one", [(GPU, 1)])
+        .with_container("two", [(GPU, 2)]);
     assert_eq!(
         rejected(&node, pod.clone()).await,
         "Allocate failed due to rpc error: code = FailedPrecondition desc = b is lost, \
          which is unexpected"
     );
-    let three = Pod::new("default", "q").container("c", [(GPU, 3)]);
-    node.kubelet.admit(three).await.unwrap();
+    let three = Pod::new("default", "q").with_container("c", [(GPU, 3)]);
+    node.kubelet.admit_pod(three).await.unwrap();
 }
 
 #[rstest]
@@ -200,7 +200,7 @@ async fn another_number_of_responses_than_one_is_noted(#[case] count: usize) {
         ..Script::default()
     };
     let _plugin = ready(&node, &["a"], script).await;
-    let admitted = node.kubelet.admit(pod("p", 1)).await;
+    let admitted = node.kubelet.admit_pod(pod("p", 1)).await;
     match count {
         0 => assert_eq!(
             admitted.unwrap_err().to_string(),
@@ -225,10 +225,10 @@ async fn init_containers_hand_their_devices_on() {
     });
     let plugin = ready(&node, &["a", "b", "c", "d"], script).await;
     let pod = Pod::new("default", "p")
-        .init("fetch", [(GPU, 2)])
-        .container("one", [(GPU, 1)])
-        .container("two", [(GPU, 2)]);
-    let admitted = node.kubelet.admit(pod).await.unwrap();
+        .with_init("fetch", [(GPU, 2)])
+        .with_container("one", [(GPU, 1)])
+        .with_container("two", [(GPU, 2)]);
+    let admitted = node.kubelet.admit_pod(pod).await.unwrap();
     let held = |name: &str| admitted.containers[name].devices[GPU].clone();
     assert!(held("one").is_subset(&held("fetch")));
     assert!(held("one").is_disjoint(&held("two")));
@@ -257,10 +257,10 @@ async fn sidecars_keep_their_devices() {
     let node = Node::new().await;
     let _plugin = ready(&node, &["a", "b"], Script::default()).await;
     let pod = Pod::new("default", "p")
-        .init("fetch", [(GPU, 1)])
+        .with_init("fetch", [(GPU, 1)])
         .sidecar("log", [(GPU, 1)])
-        .container("main", [(GPU, 1)]);
-    let admitted = node.kubelet.admit(pod).await.unwrap();
+        .with_container("main", [(GPU, 1)]);
+    let admitted = node.kubelet.admit_pod(pod).await.unwrap();
     let held = |name: &str| admitted.containers[name].devices[GPU].clone();
     assert_eq!(held("fetch"), held("log"));
     assert!(held("main").is_disjoint(&held("log")));
@@ -295,11 +295,16 @@ async fn answers_for_several_resources_are_merged_and_the_first_wins() {
     };
     let _gpus = ready(&node, &["a"], script(answer("gpu"))).await;
     let list = devices(&["n"]);
-    let nics = Plugin::serve(node.kubelet.dir(), "nic", list, script(answer("nic")));
+    let nics = Plugin::serve(
+        node.kubelet.plugin_dir(),
+        "nic",
+        list,
+        script(answer("nic")),
+    );
     nics.register(NIC).await.unwrap();
     node.wait_counts(NIC, (1, 1)).await;
-    let pod = Pod::new("default", "p").container("c", [(NIC, 1), (GPU, 1)]);
-    let admitted = node.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("default", "p").with_container("c", [(NIC, 1), (GPU, 1)]);
+    let admitted = node.kubelet.admit_pod(pod).await.unwrap();
     let merged = &admitted.containers["c"].response;
     assert_eq!(merged.envs["OWNER"], "gpu");
     assert!(merged.envs.contains_key("gpu") && merged.envs.contains_key("nic"));
@@ -314,7 +319,7 @@ async fn answers_for_several_resources_are_merged_and_the_first_wins() {
 async fn a_restarted_container_gets_the_same_answer_without_a_call() {
     let node = Node::new().await;
     let plugin = ready(&node, &["a", "b"], Script::default()).await;
-    let admitted = node.kubelet.admit(pod("p", 1)).await.unwrap();
+    let admitted = node.kubelet.admit_pod(pod("p", 1)).await.unwrap();
     plugin.send(vec![device("a", false), device("b", true)]);
     node.wait_counts(GPU, (2, 1)).await;
     let again = node.kubelet.restart_container(&admitted.pod, "main").await;
@@ -335,7 +340,7 @@ async fn pre_start_is_called_before_every_start_when_required() {
         ..Script::default()
     };
     let plugin = ready(&node, &["a", "b"], script).await;
-    let admitted = node.kubelet.admit(pod("p", 2)).await.unwrap();
+    let admitted = node.kubelet.admit_pod(pod("p", 2)).await.unwrap();
     node.kubelet
         .restart_container(&admitted.pod, "main")
         .await
@@ -358,26 +363,26 @@ async fn a_failing_pre_start_keeps_the_pod_and_its_devices() {
         ..Script::default()
     };
     let _plugin = ready(&node, &["a"], script).await;
-    let error = node.kubelet.admit(pod("p", 1)).await.unwrap_err();
+    let error = node.kubelet.admit_pod(pod("p", 1)).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "container main cannot start: device plugin PreStartContainer rpc failed with err: \
          rpc error: code = Internal desc = dirty"
     );
     rejected(&node, pod("q", 1)).await;
-    assert!(node.kubelet.remove(&pod("p", 1).id()));
+    assert!(node.kubelet.remove_pod(&pod("p", 1).pod_id()));
 }
 
 #[tokio::test]
 async fn a_removed_pod_frees_its_devices() {
     let node = Node::new().await;
     let _plugin = ready(&node, &["a"], Script::default()).await;
-    let admitted = node.kubelet.admit(pod("p", 1)).await.unwrap();
+    let admitted = node.kubelet.admit_pod(pod("p", 1)).await.unwrap();
     rejected(&node, pod("q", 1)).await;
-    assert!(node.kubelet.remove(&admitted.pod));
-    assert!(!node.kubelet.remove(&admitted.pod));
-    node.kubelet.admit(pod("q", 1)).await.unwrap();
-    let twice = node.kubelet.admit(pod("q", 1)).await.unwrap_err();
+    assert!(node.kubelet.remove_pod(&admitted.pod));
+    assert!(!node.kubelet.remove_pod(&admitted.pod));
+    node.kubelet.admit_pod(pod("q", 1)).await.unwrap();
+    let twice = node.kubelet.admit_pod(pod("q", 1)).await.unwrap_err();
     assert_eq!(twice.to_string(), "pod default/q exists already");
 }
 
@@ -390,9 +395,9 @@ async fn a_hung_allocate_holds_up_every_pod_until_the_caller_gives_up() {
     };
     let plugin = ready(&node, &["a"], script).await;
     let short = Duration::from_millis(200);
-    let empty = Pod::new("default", "empty").container("c", []);
+    let empty = Pod::new("default", "empty").with_container("c", []);
     {
-        let mut hung = Box::pin(node.kubelet.admit(pod("p", 1)));
+        let mut hung = Box::pin(node.kubelet.admit_pod(pod("p", 1)));
         let asked = async {
             while plugin.calls.allocated().is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -402,10 +407,10 @@ async fn a_hung_allocate_holds_up_every_pod_until_the_caller_gives_up() {
             _ = &mut hung => panic!("answered"),
             asked = timeout(SOON, asked) => asked.unwrap(),
         }
-        let behind = timeout(short, node.kubelet.admit(empty.clone())).await;
+        let behind = timeout(short, node.kubelet.admit_pod(empty.clone())).await;
         assert!(behind.is_err(), "a pod without devices waits as well");
     }
-    let free = timeout(SOON, node.kubelet.admit(empty)).await;
+    let free = timeout(SOON, node.kubelet.admit_pod(empty)).await;
     free.unwrap().unwrap();
 }
 
@@ -413,8 +418,8 @@ async fn a_hung_allocate_holds_up_every_pod_until_the_caller_gives_up() {
 async fn after_a_reboot_a_pod_needs_its_devices_healthy_again() {
     let node = Node::new().await;
     let plugin = ready(&node, &["a", "b"], Script::default()).await;
-    let admitted = node.kubelet.admit(pod("p", 1)).await.unwrap();
-    node.kubelet.readmit(&admitted.pod).await.unwrap();
+    let admitted = node.kubelet.admit_pod(pod("p", 1)).await.unwrap();
+    node.kubelet.readmit_pod(&admitted.pod).await.unwrap();
     assert_eq!(
         plugin.calls.allocated().len(),
         1,
@@ -422,11 +427,14 @@ async fn after_a_reboot_a_pod_needs_its_devices_healthy_again() {
     );
     plugin.send(vec![device("a", false), device("b", true)]);
     node.wait_counts(GPU, (2, 1)).await;
-    let error = node.kubelet.readmit(&admitted.pod).await.unwrap_err();
+    let error = node.kubelet.readmit_pod(&admitted.pod).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "Allocate failed due to previously allocated devices are no longer healthy; \
          cannot allocate unhealthy devices example.com/gpu, which is unexpected"
     );
-    assert!(!node.kubelet.remove(&admitted.pod), "a failed pod is gone");
+    assert!(
+        !node.kubelet.remove_pod(&admitted.pod),
+        "a failed pod is gone"
+    );
 }

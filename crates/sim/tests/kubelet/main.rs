@@ -11,7 +11,7 @@ mod restart;
 
 use std::time::Duration;
 
-use sim::kubelet::{Capacity, Era, Kubelet, Settings};
+use sim::kubelet::{DeviceCounts, Era, Kubelet, KubeletSettings};
 use tempfile::TempDir;
 
 /// Timeout that is enough for any machine; reached only if a test fails.
@@ -34,19 +34,19 @@ impl Node {
         Self::with(|settings| settings.era = era).await
     }
 
-    async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+    async fn with(change: impl FnOnce(&mut KubeletSettings)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut settings = Settings::new(dir.path().join("plugins"));
+        let mut settings = KubeletSettings::new(dir.path().join("plugins"));
         settings.pod_resources = Some(dir.path().join("pods.sock"));
         change(&mut settings);
-        let kubelet = Kubelet::start(settings).await.unwrap();
+        let kubelet = Kubelet::start_kubelet(settings).await.unwrap();
         Self { kubelet, dir }
     }
 
     /// Capacity and allocatable; `None` if the node's status does not name the resource.
     fn counts(&self, resource: &str) -> Option<(usize, usize)> {
-        let node = self.kubelet.node();
-        let Capacity {
+        let node = self.kubelet.node_status();
+        let DeviceCounts {
             capacity,
             allocatable,
         } = *node.get(resource)?;
@@ -56,7 +56,7 @@ impl Node {
     async fn wait_counts(&self, resource: &str, counts: (usize, usize)) {
         let wanted = format!("{counts:?} for {resource}");
         let reached = |kubelet: &Kubelet| {
-            let found = kubelet.node().get(resource).copied();
+            let found = kubelet.node_status().get(resource).copied();
             found.is_some_and(|found| (found.capacity, found.allocatable) == counts)
         };
         let waited = self.kubelet.wait_until(&wanted, reached, SOON).await;

@@ -26,7 +26,7 @@ async fn client(node: &Node) -> Client {
 
 async fn ready(node: &Node) -> Plugin {
     let list = vec![on("a", &[0]), device("b", true), device("c", false)];
-    let plugin = Plugin::simple(node.kubelet.dir(), "p", list);
+    let plugin = Plugin::simple(node.kubelet.plugin_dir(), "p", list);
     plugin.register(GPU).await.unwrap();
     node.wait_counts(GPU, (3, 2)).await;
     plugin
@@ -58,8 +58,8 @@ async fn allocatable_are_the_healthy_devices_in_use_or_not() {
     let mut client = client(&node).await;
     assert!(allocatable(&mut client).await.is_empty());
     let plugin = ready(&node).await;
-    let pod = Pod::new("default", "p").container("c", [(GPU, 1)]);
-    node.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("default", "p").with_container("c", [(GPU, 1)]);
+    node.kubelet.admit_pod(pod).await.unwrap();
     let found = allocatable(&mut client).await;
     assert_eq!(
         rows(&found),
@@ -76,7 +76,7 @@ async fn a_forgotten_resource_is_not_allocatable() {
     let _plugin = ready(&node).await;
     let mut client = client(&node).await;
     assert_eq!(allocatable(&mut client).await.len(), 2);
-    node.kubelet.forget(GPU);
+    node.kubelet.forget_resource(GPU);
     assert!(allocatable(&mut client).await.is_empty());
 }
 
@@ -85,10 +85,10 @@ async fn the_list_shows_each_lasting_container_with_its_devices() {
     let node = Node::new().await;
     let _plugin = ready(&node).await;
     let pod = Pod::new("team", "p")
-        .init("fetch", [(GPU, 1)])
+        .with_init("fetch", [(GPU, 1)])
         .sidecar("log", [])
-        .container("main", [(GPU, 2)]);
-    let admitted = node.kubelet.admit(pod).await.unwrap();
+        .with_container("main", [(GPU, 2)]);
+    let admitted = node.kubelet.admit_pod(pod).await.unwrap();
     let mut client = client(&node).await;
     let list = client.list(ListPodResourcesRequest {}).await.unwrap();
     let pods = list.into_inner().pod_resources;
@@ -101,7 +101,7 @@ async fn the_list_shows_each_lasting_container_with_its_devices() {
         rows(&pods[0].containers[1].devices),
         [(GPU, vec!["a"], vec![0]), (GPU, vec!["b"], vec![])]
     );
-    node.kubelet.remove(&admitted.pod);
+    node.kubelet.remove_pod(&admitted.pod);
     let list = client.list(ListPodResourcesRequest {}).await.unwrap();
     assert!(list.into_inner().pod_resources.is_empty());
 }
@@ -110,11 +110,11 @@ async fn the_list_shows_each_lasting_container_with_its_devices() {
 async fn the_answer_is_the_same_before_and_after_a_restart() {
     let node = Node::new().await;
     let _plugin = ready(&node).await;
-    let pod = Pod::new("team", "p").container("main", [(GPU, 2)]);
-    node.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("team", "p").with_container("main", [(GPU, 2)]);
+    node.kubelet.admit_pod(pod).await.unwrap();
     let mut before = client(&node).await;
     let before = before.list(ListPodResourcesRequest {}).await.unwrap();
-    node.kubelet.restart().await.unwrap();
+    node.kubelet.restart_kubelet().await.unwrap();
     let mut after = client(&node).await;
     let after = after.list(ListPodResourcesRequest {}).await.unwrap();
     assert_eq!(before.into_inner(), after.into_inner());
@@ -124,8 +124,8 @@ async fn the_answer_is_the_same_before_and_after_a_restart() {
 async fn one_pod_can_be_asked_for_and_an_unknown_one_is_an_error() {
     let node = Node::new().await;
     let _plugin = ready(&node).await;
-    let pod = Pod::new("team", "p").container("main", [(GPU, 1)]);
-    node.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("team", "p").with_container("main", [(GPU, 1)]);
+    node.kubelet.admit_pod(pod).await.unwrap();
     let mut client = client(&node).await;
     let request = |namespace: &str| GetPodResourcesRequest {
         pod_name: "p".to_owned(),

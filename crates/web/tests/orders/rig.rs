@@ -1,21 +1,21 @@
 //! An operator and an inventory with some devices, and assertions on every answer. Shared by the
 //! tests and the fuzz target `orders`.
 
-use api::{Done, Refusal};
+use api::{OrderDone, OrderRefusal};
 use axum::{
     Router,
     body::{Body, Bytes},
     http::{Request, StatusCode, header::CONTENT_TYPE},
 };
-use health::Policy;
+use health::HealthPolicy;
 use http_body_util::BodyExt as _;
-use inventory::{Inputs, Published, Requests};
+use inventory::{ChangeRequests, Inputs, Published};
 use jiff::Timestamp;
 use model::CardRef;
-use model::sample::{VENDOR, card, partition};
+use model::sample::{VENDOR, sample_card, sample_partition};
 use probe::{
-    Release, Released, Sighting, Update,
-    supervisor::{OrdersByBackend, Which},
+    BackendState, ReleaseStatus, Releases, Update,
+    supervisor::{OrdersByBackend, ReleaseScope},
 };
 use tokio::{
     runtime::{Builder, Runtime},
@@ -23,7 +23,7 @@ use tokio::{
     task::yield_now,
 };
 use tower::ServiceExt as _;
-use web::{Operator, control::Pages};
+use web::{Operator, control::ControlPages};
 
 /// Size limit of a body, in bytes.
 pub(crate) const LONGEST: usize = 64 << 10;
@@ -52,11 +52,11 @@ pub(crate) fn runtime() -> Runtime {
 pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
     let published = Published::new();
     let mut readers = published.readers();
-    let mut policy = Policy::default();
+    let mut policy = HealthPolicy::default();
     policy.health.state_file = None;
     let (_config, policy) = watch::channel(policy);
     let (updates, mut reports) = mpsc::channel(1);
-    let (requests, mut queue) = Requests::channel();
+    let (requests, mut queue) = ChangeRequests::open_queue();
     let supervisor = Supervisor {
         orders: OrdersByBackend::default(),
         updates,
@@ -70,7 +70,7 @@ pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
         boot_id: "this boot".to_owned(),
     };
     let operator = Operator::new(readers.clone(), requests, supervisor.orders.clone());
-    let router = operator.add_to(Pages::default()).router();
+    let router = operator.add_to(ControlPages::default()).router();
     let work = async {
         supervisor.report().await;
         let met = readers.snapshots.wait_for(|now| !now.devices.is_empty());
@@ -86,7 +86,7 @@ pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
     };
     tokio::select! {
         answers = work => answers,
-        () = inventory::run(inputs, published) => panic!("the inventory ended"),
+        () = inventory::run_inventory(inputs, published) => panic!("the inventory ended"),
     }
 }
 
@@ -98,11 +98,11 @@ async fn ask(router: &Router, (action, body): Order<'_>) -> StatusCode {
     assert_eq!(head.headers[CONTENT_TYPE], "application/json");
     let text = text.collect().await.expect("it is in memory").to_bytes();
     if head.status == StatusCode::OK {
-        let done: Done = serde_json::from_slice(&text).expect("what was done can be read");
+        let done: OrderDone = serde_json::from_slice(&text).expect("what was done can be read");
         assert!(!done.devices.is_empty() && !done.message.is_empty());
         return head.status;
     }
-    let refusal: Refusal = serde_json::from_slice(&text).expect("a refusal can be read");
+    let refusal: OrderRefusal = serde_json::from_slice(&text).expect("a refusal can be read");
     assert!(!refusal.error.is_empty());
     let too_long = head.status == StatusCode::PAYLOAD_TOO_LARGE;
     assert_eq!(too_long, body.len() > LONGEST, "{}", refusal.error);
@@ -130,32 +130,37 @@ impl Supervisor {
 
     async fn report(&self) {
         let sighting = sighting(self.released());
-        let sent = self.updates.send(Update::Sighting(Box::new(sighting)));
+        let sent = self.updates.send(Update::State(Box::new(sighting)));
         sent.await.expect("the inventory runs");
     }
 
-    fn released(&self) -> Released {
-        let release = Release {
+    fn released(&self) -> Releases {
+        let release = ReleaseStatus {
             until: Timestamp::MAX,
             own: false,
             closed: true,
         };
-        let release = |which| self.orders.of(VENDOR).holds(which).then_some(release);
-        let cards = (0..CARDS).filter_map(|number| card(number).pci.map(CardRef::Pci));
-        let cards = cards.filter_map(|card| Some((card, release(Which::Card(card))?)));
-        Released {
-            all: release(Which::All),
+        let release = |which| {
+            self.orders
+                .orders_of(VENDOR)
+                .is_release_ordered(which)
+                .then_some(release)
+        };
+        let cards = (0..CARDS).filter_map(|number| sample_card(number).pci.map(CardRef::Pci));
+        let cards = cards.filter_map(|card| Some((card, release(ReleaseScope::Card(card))?)));
+        Releases {
+            all: release(ReleaseScope::All),
             cards: cards.collect(),
         }
     }
 }
 
 /// Returns a report of the devices that are not released.
-fn sighting(released: Released) -> Sighting {
-    let devices = (0..CARDS).map(card).chain([partition(1, 0)]);
-    let devices = devices.filter(|device| released.of(device).is_none());
-    Sighting {
+fn sighting(released: Releases) -> BackendState {
+    let devices = (0..CARDS).map(sample_card).chain([sample_partition(1, 0)]);
+    let devices = devices.filter(|device| released.find_release(device).is_none());
+    BackendState {
         released: released.clone(),
-        ..probe::sample::sighting(devices)
+        ..probe::sample::backend_state(devices)
     }
 }

@@ -36,7 +36,7 @@ enum Wish {
 /// Folder of the store, and the facts that the test keeps beside it.
 struct World {
     dir: tempfile::TempDir,
-    keys: Vec<Key>,
+    keys: Vec<SpecKey>,
     /// Files of other programs, which must not change.
     foreign: Vec<(PathBuf, String)>,
 }
@@ -70,8 +70,8 @@ fn event() -> impl Strategy<Value = Event> {
 
 impl World {
     fn new() -> Self {
-        let claim = |uid| Key::of_claim("example.com/claim", uid).unwrap();
-        let kinds = ["example.com/x", "example.com/y"].map(Key::of_kind);
+        let claim = |uid| SpecKey::of_claim("example.com/claim", uid).unwrap();
+        let kinds = ["example.com/x", "example.com/y"].map(SpecKey::of_kind);
         Self {
             dir: quick_folder(),
             keys: kinds.into_iter().chain([claim("1"), claim("2")]).collect(),
@@ -85,17 +85,17 @@ impl World {
 
     /// Makes a spec of the key's kind. Names have the number of the key in them, because CDI's names must be
     /// unique over all files.
-    fn spec(&self, key: usize, names: &[usize]) -> Spec {
+    fn spec(&self, key: usize, names: &[usize]) -> CdiSpec {
         let devices = names.iter().map(|name| NamedEdits {
             name: self.device(key, *name),
             container_edits: ContainerEdits {
-                device_nodes: vec![DeviceNode::new("/".as_ref(), "/dev/null")],
+                device_nodes: vec![ContainerNode::new("/".as_ref(), "/dev/null")],
                 ..ContainerEdits::default()
             },
             ..NamedEdits::default()
         });
-        Spec::from(rules::KindEdits {
-            kind: self.keys[key].kind().to_owned(),
+        CdiSpec::from(rules::KindEdits {
+            kind: self.keys[key].cdi_kind().to_owned(),
             devices: devices.collect(),
             ..rules::KindEdits::default()
         })
@@ -106,17 +106,17 @@ impl World {
     }
 
     fn name(&self, key: usize, name: usize) -> String {
-        format!("{}={}", self.keys[key].kind(), self.device(key, name))
+        format!("{}={}", self.keys[key].cdi_kind(), self.device(key, name))
     }
 
-    fn wishes(&self, wishes: &[Wish]) -> Wishes {
+    fn wishes(&self, wishes: &[Wish]) -> WantedFiles {
         let wish = |(key, wish): (usize, &Wish)| {
             let spec = |names: &Vec<usize>| Arc::new(self.spec(key, names));
             let wanted = match wish {
-                Wish::Spec(names) => Wanted::Spec(spec(names)),
-                Wish::Held(names) => Wanted::Held(spec(names)),
-                Wish::Nothing => Wanted::Nothing,
-                Wish::AsItIs => Wanted::AsItIs,
+                Wish::Spec(names) => WantedFile::Spec(spec(names)),
+                Wish::Held(names) => WantedFile::Held(spec(names)),
+                Wish::Nothing => WantedFile::Absent,
+                Wish::AsItIs => WantedFile::Unchanged,
             };
             (self.keys[key].clone(), wanted)
         };
@@ -127,7 +127,7 @@ impl World {
     fn found(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for key in &self.keys {
-            let text = fs_err::read_to_string(self.store().file(key)).unwrap_or_default();
+            let text = fs_err::read_to_string(self.store().file_path(key)).unwrap_or_default();
             let spec: Value = serde_json::from_str(&text).unwrap_or_default();
             for device in spec["devices"].as_array().into_iter().flatten() {
                 let (kind, name) = (spec["kind"].as_str().unwrap(), &device["name"]);
@@ -142,7 +142,7 @@ impl World {
     fn intrude(&mut self, file: usize, text: usize) {
         let names = ["other.json", ".example.com-x.json"];
         let path = match self.keys.get(file) {
-            Some(key) => self.store().file(key),
+            Some(key) => self.store().file_path(key),
             None => self
                 .dir
                 .path()
@@ -161,14 +161,14 @@ impl World {
         fs_err::write(&path, &text).unwrap();
         self.foreign.retain(|(other, _)| *other != path);
         let is_key = file < self.keys.len();
-        let is_ours = is_key && text.contains(&format!("\"{}\"", self.keys[key].kind()));
+        let is_ours = is_key && text.contains(&format!("\"{}\"", self.keys[key].cdi_kind()));
         if !is_ours {
             self.foreign.push((path, text));
         }
     }
 
     fn lose(&mut self, key: usize) {
-        let path = self.store().file(&self.keys[key]);
+        let path = self.store().file_path(&self.keys[key]);
         let _ = fs_err::remove_file(&path);
         self.foreign.retain(|(other, _)| *other != path);
     }
@@ -176,15 +176,15 @@ impl World {
     /// Makes a whole call of `settle`, or only its first steps.
     fn work(
         &self,
-        wishes: &Wishes,
+        wishes: &WantedFiles,
         in_use: &InUse,
         crash: Option<(usize, bool)>,
-    ) -> Option<Outcome> {
+    ) -> Option<StoreOutcome> {
         let store = self.store();
         let Some((steps, leaves_draft)) = crash else {
-            return Some(store.settle(wishes, in_use));
+            return Some(store.settle_files(wishes, in_use));
         };
-        let mut plan = Plan::new(&store, wishes, in_use);
+        let mut plan = StorePlan::new(&store, wishes, in_use);
         let all = std::mem::take(&mut plan.steps);
         for step in all.into_iter().take(steps) {
             plan.carry_out(step);
@@ -206,16 +206,19 @@ impl World {
             assert_eq!(&fs_err::read_to_string(path).unwrap(), text, "{path:?}");
         }
         for key in &self.keys {
-            let path = self.store().file(key);
+            let path = self.store().file_path(key);
             if !self.is_foreign(&path) && path.exists() {
                 let text = fs_err::read_to_string(&path).unwrap();
-                assert!(serde_json::from_str::<Spec>(&text).is_ok(), "half: {text}");
+                assert!(
+                    serde_json::from_str::<CdiSpec>(&text).is_ok(),
+                    "half: {text}"
+                );
             }
         }
     }
 
     /// Checks the conditions that hold after a call without a crash.
-    fn check_settled(&self, wishes: &Wishes, in_use: &InUse, outcome: &Outcome) {
+    fn check_settled(&self, wishes: &WantedFiles, in_use: &InUse, outcome: &StoreOutcome) {
         let found = self.found();
         for name in &outcome.names {
             assert!(
@@ -224,9 +227,9 @@ impl World {
             );
         }
         for (key, wanted) in wishes {
-            let path = self.store().file(key);
+            let path = self.store().file_path(key);
             if self.is_foreign(&path) {
-                let wants = matches!(wanted, Wanted::Spec(_) | Wanted::Held(_));
+                let wants = matches!(wanted, WantedFile::Spec(_) | WantedFile::Held(_));
                 let said = outcome
                     .files
                     .iter()
@@ -237,15 +240,15 @@ impl World {
             let text = fs_err::read_to_string(&path).ok();
             let spec = text
                 .as_deref()
-                .map(|text| serde_json::from_str::<Spec>(text).unwrap());
+                .map(|text| serde_json::from_str::<CdiSpec>(text).unwrap());
             match (wanted, &spec) {
-                (Wanted::Spec(wish), spec) => assert_eq!(spec.as_ref(), Some(&**wish), "{key}"),
-                (Wanted::Held(_), spec) => assert!(spec.is_some(), "{key}"),
-                (Wanted::Nothing, Some(spec)) => {
+                (WantedFile::Spec(wish), spec) => assert_eq!(spec.as_ref(), Some(&**wish), "{key}"),
+                (WantedFile::Held(_), spec) => assert!(spec.is_some(), "{key}"),
+                (WantedFile::Absent, Some(spec)) => {
                     let is_stale = text == Some(spec.to_text()) && !in_use.has_any(spec);
                     assert!(!is_stale, "{key} is stale");
                 }
-                (Wanted::Nothing, None) | (Wanted::AsItIs, _) => {}
+                (WantedFile::Absent, None) | (WantedFile::Unchanged, _) => {}
             }
         }
         let is_draft = |name: &String| name.contains(".tmp-");
@@ -265,7 +268,7 @@ impl World {
 fn may_go(
     world: &World,
     name: &String,
-    wishes: &Wishes,
+    wishes: &WantedFiles,
     in_use: &InUse,
     before: &BTreeSet<String>,
 ) -> bool {
@@ -273,12 +276,14 @@ fn may_go(
     let key = (0..wishes.len()).find(|key| names_of(*key).any(|own| own == *name));
     let key = key.expect("only the store takes names away");
     match (&wishes[key].1, in_use) {
-        (Wanted::Spec(spec) | Wanted::Held(spec), _) => !spec.names().any(|own| own == *name),
-        (Wanted::Nothing, InUse::Names(names)) => {
+        (WantedFile::Spec(spec) | WantedFile::Held(spec), _) => {
+            !spec.qualified_names().any(|own| own == *name)
+        }
+        (WantedFile::Absent, InUse::Names(names)) => {
             let is_held = |own: String| names.contains(&own) && before.contains(&own);
             !names_of(key).any(is_held)
         }
-        (Wanted::Nothing, InUse::Unknown) | (Wanted::AsItIs, _) => false,
+        (WantedFile::Absent, InUse::Unknown) | (WantedFile::Unchanged, _) => false,
     }
 }
 

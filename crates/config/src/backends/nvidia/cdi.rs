@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     schema::OneOrMany,
-    source::{At, Section},
+    source::{Section, SectionReader},
 };
 
 /// Contents of the CDI specs of NVIDIA's devices. Paths are those on the host.
@@ -29,11 +29,11 @@ pub struct NvidiaCdi {
 // === impl NvidiaCdi ===
 
 impl Section for NvidiaCdi {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("driverRoot", &mut self.driver_root);
-        at.set("hookPath", &mut self.hook_path);
-        at.set("featureFlags", &mut self.feature_flags);
-        at.set("disableHooks", &mut self.disable_hooks);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("driverRoot", &mut self.driver_root);
+        at.set_option("hookPath", &mut self.hook_path);
+        at.set_option("featureFlags", &mut self.feature_flags);
+        at.set_option("disableHooks", &mut self.disable_hooks);
     }
 }
 

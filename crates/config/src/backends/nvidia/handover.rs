@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{
     schema::OneOrMany,
-    source::{At, Section, many, number},
+    source::{Section, SectionReader, list_of, number_within},
 };
 
 /// Longest name in an annotation's key, after the slash.
@@ -47,23 +47,27 @@ pub struct NvidiaHandover {
 }
 
 /// Message and its remedy.
-type Words = (String, String);
+type NvidiaFault = (String, String);
 
 // === impl NvidiaHandover ===
 
 impl Section for NvidiaHandover {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("devRoot", &mut self.dev_root);
-        at.set("annotationPrefix", &mut self.annotation_prefix);
-        at.set("capabilities", &mut self.capabilities);
-        at.set("gds", &mut self.gds);
-        at.set("gdrcopy", &mut self.gdrcopy);
-        at.set("mofed", &mut self.mofed);
-        at.set_by("imex", &mut self.imex, many(number(0..=LAST_CHANNEL)));
-        at.set("mpsRoot", &mut self.mps_root);
-        for (name, words) in self.faults() {
-            if let (Some(_), Some((message, help))) = (at.place(name), words) {
-                at.error(name, message, help);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("devRoot", &mut self.dev_root);
+        at.set_option("annotationPrefix", &mut self.annotation_prefix);
+        at.set_option("capabilities", &mut self.capabilities);
+        at.set_option("gds", &mut self.gds);
+        at.set_option("gdrcopy", &mut self.gdrcopy);
+        at.set_option("mofed", &mut self.mofed);
+        at.set_by(
+            "imex",
+            &mut self.imex,
+            list_of(number_within(0..=LAST_CHANNEL)),
+        );
+        at.set_option("mpsRoot", &mut self.mps_root);
+        for (name, words) in self.find_faults() {
+            if let (Some(_), Some((message, help))) = (at.option_place(name), words) {
+                at.note_option_error(name, message, help);
             }
         }
     }
@@ -71,7 +75,7 @@ impl Section for NvidiaHandover {
 
 impl NvidiaHandover {
     /// Returns the faults of the options whose values no container runtime or kubelet can use.
-    fn faults(&self) -> [(&'static str, Option<Words>); 5] {
+    fn find_faults(&self) -> [(&'static str, Option<NvidiaFault>); 5] {
         let mps_root = self.mps_root.as_deref();
         let empty = |text: &String| text.trim_matches(' ').is_empty();
         let capabilities = self.capabilities.as_ref().filter(|text| empty(text));
@@ -90,7 +94,10 @@ impl NvidiaHandover {
                 "mpsRoot",
                 mps_root.and_then(|root| relative(root, "/run/nvidia/mps")),
             ),
-            ("annotationPrefix", prefix(&self.annotation_prefix)),
+            (
+                "annotationPrefix",
+                check_annotation_prefix(&self.annotation_prefix),
+            ),
             (
                 "capabilities",
                 capabilities.map(|_| (nothing.to_owned(), parts.to_owned())),
@@ -117,7 +124,7 @@ impl Default for NvidiaHandover {
 }
 
 /// Returns a message and its remedy if the path of a folder on the host is relative.
-pub(crate) fn relative(path: &Path, example: &str) -> Option<Words> {
+pub(crate) fn relative(path: &Path, example: &str) -> Option<NvidiaFault> {
     (!path.is_absolute()).then(|| {
         let message = format!(
             "`{}` does not begin with `/`: on the host that is no folder",
@@ -130,7 +137,7 @@ pub(crate) fn relative(path: &Path, example: &str) -> Option<Words> {
 /// Returns a message and its remedy if a text cannot begin the CDI annotation's key.
 // Only the form is checked. CDI's own library finds names under `cdi.k8s.io/` alone (Parse in the
 // file above), but NVIDIA's plugin has an option for another prefix.
-pub(crate) fn prefix(prefix: &str) -> Option<Words> {
+pub(crate) fn check_annotation_prefix(prefix: &str) -> Option<NvidiaFault> {
     let domain = |text: &str| {
         let part = |part: &str| {
             let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -179,6 +186,6 @@ mod tests {
     #[case("a/b/", false)]
     #[case("cdi.k8s.io/-", false)]
     fn a_prefix_makes_a_key_that_kubernetes_takes(#[case] text: &str, #[case] good: bool) {
-        assert_eq!(prefix(text).is_none(), good);
+        assert_eq!(check_annotation_prefix(text).is_none(), good);
     }
 }

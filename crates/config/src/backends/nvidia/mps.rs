@@ -1,6 +1,6 @@
 //! Checks of pools whose cards are shared through NVIDIA's MPS.
 
-use crate::{Method, Pool, source::At};
+use crate::{Method, Pool, source::SectionReader};
 
 /// Largest number of units that a card shared through MPS can become.
 // An MPS daemon serves 48 clients per card, 60 from CUDA 13.1. NVIDIA's own limit is 48 from
@@ -9,9 +9,9 @@ use crate::{Method, Pool, source::At};
 pub(crate) const MPS_CLIENT_LIMIT: u32 = 48;
 
 /// Checks a pool if its devices are shared through MPS.
-pub(crate) fn check_mps(pool: &Pool, at: &mut At<'_>) {
+pub(crate) fn check_mps(pool: &Pool, at: &mut SectionReader<'_>) {
     let (method, replicas) = ("sharing.method", "sharing.replicas");
-    let Some(any) = at.place(method).or(at.place(replicas)) else {
+    let Some(any) = at.option_place(method).or(at.option_place(replicas)) else {
         return;
     };
     if pool.sharing.method != Method::Mps {
@@ -19,7 +19,7 @@ pub(crate) fn check_mps(pool: &Pool, at: &mut At<'_>) {
     }
     let most = MPS_CLIENT_LIMIT;
     if pool.sharing.replicas > most {
-        let place = at.place(replicas).unwrap_or(any);
+        let place = at.option_place(replicas).unwrap_or(any);
         let message = format!("an MPS daemon takes at most {most} clients");
         let help = format!("write at most {most}, or use time-slicing");
         at.error_at(place, replicas, message, help);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::NvidiaBackend;
-use crate::resolve::put;
+use crate::resolve::set_override;
 
 /// Values of flags and variables for NVIDIA's driver, which win over the file. `None` leaves the
 /// value of the file. Paths are as the agent sees them.
@@ -21,17 +21,17 @@ pub struct NvidiaOverrides {
 
 impl NvidiaOverrides {
     /// Sets every value in the config, and calls `said` with its key, its flag and the value.
-    pub(crate) fn apply(
+    pub(crate) fn apply_to_nvidia(
         self,
         nvidia: &mut NvidiaBackend,
         said: &mut impl FnMut(&str, &str, &Path),
     ) {
         let probe = &mut nvidia.probe;
         let names = ("backends.nvidia.driverPath", "driver-path");
-        put(names, self.driver_path, &mut probe.driver_path, said);
+        set_override(names, self.driver_path, &mut probe.driver_path, said);
         let names = ("backends.nvidia.nvmlLibrary", "nvml-library");
-        put(names, self.nvml_library, &mut probe.nvml_library, said);
+        set_override(names, self.nvml_library, &mut probe.nvml_library, said);
         let names = ("backends.nvidia.mpsPath", "mps-path");
-        put(names, self.mps_path, &mut probe.mps_path, said);
+        set_override(names, self.mps_path, &mut probe.mps_path, said);
     }
 }

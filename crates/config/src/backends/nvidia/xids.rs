@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     EventAction,
-    source::{At, FromNode, Item, Notes, Section, Word, map_by},
+    source::{FileItem, FromNode, ReadNotes, Section, SectionReader, Word, map_by},
 };
 
 /// Meaning of XIDs. `heed` wins over `ignore`, `ignore` over `actions`, `actions` over `base`.
@@ -51,12 +51,12 @@ pub enum XidSet {
 // === impl Xids ===
 
 impl Section for Xids {
-    fn read(&mut self, at: &mut At<'_>) {
-        at.set("base", &mut self.base);
-        at.set_by("actions", &mut self.actions, map_by(xid));
-        at.set("unknown", &mut self.unknown);
-        at.set("ignore", &mut self.ignore);
-        at.set("heed", &mut self.heed);
+    fn read_options(&mut self, at: &mut SectionReader<'_>) {
+        at.set_option("base", &mut self.base);
+        at.set_by("actions", &mut self.actions, map_by(parse_xid));
+        at.set_option("unknown", &mut self.unknown);
+        at.set_option("ignore", &mut self.ignore);
+        at.set_option("heed", &mut self.heed);
     }
 }
 
@@ -87,7 +87,7 @@ impl Default for XidSet {
 
 impl XidSet {
     /// Returns true if the set has the XID.
-    pub fn has(&self, xid: u64) -> bool {
+    pub fn contains_xid(&self, xid: u64) -> bool {
         match self {
             Self::All => true,
             Self::Some(xids) => xids.iter().any(|one| u64::from(*one) == xid),
@@ -96,7 +96,7 @@ impl XidSet {
 }
 
 impl FromNode for XidSet {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+    fn from_node(item: &FileItem<'_>, notes: &mut ReadNotes) -> Option<Self> {
         match item.scalar() {
             Some(("all", true)) => Some(Self::All),
             _ => Vec::from_node(item, notes).map(Self::Some),
@@ -130,7 +130,7 @@ impl JsonSchema for XidSet {
     }
 }
 
-fn xid(name: &str) -> Result<u32, (String, String)> {
+fn parse_xid(name: &str) -> Result<u32, (String, String)> {
     let help = "write a map from numbers, e.g. `actions: {94: reset}`";
     let message = || format!("`{name}` is not the number of an XID");
     name.parse().map_err(|_| (message(), help.to_owned()))

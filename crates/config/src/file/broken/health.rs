@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::{load, the_problem};
+use super::{load_warnings, the_problem};
 
 #[rstest]
 #[case(
@@ -138,13 +138,15 @@ fn a_broken_rule_is_refused_at_its_place(
     #[case] message: &str,
     #[case] help: &str,
 ) {
-    let problem = the_problem(text, load, [key, message, help]);
+    let problem = the_problem(text, load_warnings, [key, message, help]);
     assert!(problem.is_error(), "{problem}");
 }
 
 #[test]
 fn a_command_that_is_too_long_for_the_probes_settings_is_refused() {
     let text = format!("health: {{deepCommand: {}}}\n", "x".repeat(40_000));
-    let error = crate::parse("ostler.yaml", &text).unwrap_err().to_string();
+    let error = crate::parse_native("ostler.yaml", &text)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("and may have 32768"), "{}", &error[..200]);
 }

@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::{load, the_problem};
+use super::{load_warnings, the_problem};
 
 #[rstest]
 #[case("exclude: «[{}]\n", "exclude", "excludes every device", "pools: []")]
@@ -265,7 +265,7 @@ fn a_broken_pool_selector_or_handover_is_refused_at_its_place(
     #[case] message: &str,
     #[case] help: &str,
 ) {
-    let problem = the_problem(text, load, [key, message, help]);
+    let problem = the_problem(text, load_warnings, [key, message, help]);
     assert!(problem.is_error(), "{problem}");
 }
 
@@ -274,6 +274,6 @@ fn a_pool_that_can_get_nothing_is_a_warning() {
     let text =
         "pools:\n  - {name: a, resource: nvidia.com/a}\n  - {name: «b, resource: nvidia.com/b}\n";
     let words = ["pools[1]", "pool `a` takes every device", "last"];
-    let problem = the_problem(text, load, words);
+    let problem = the_problem(text, load_warnings, words);
     assert!(!problem.is_error(), "{problem}");
 }

@@ -3,19 +3,19 @@
 use rstest::rstest;
 
 use crate::{
-    Error, Overrides, Problem,
+    ConfigProblem, Error, Overrides,
     file::broken::the_problem,
-    nvidia::{Flags, load, resolve},
+    nvidia::{GivenFlags, load_v1, translate_file},
 };
 
 /// Reads a file and translates it without flags. Returns the warnings.
-fn problems(path: &std::path::Path) -> Result<Vec<Problem>, Error> {
-    let file = load(path)?;
-    let resolved = resolve(
-        &Flags::default(),
+fn translate_problems(path: &std::path::Path) -> Result<Vec<ConfigProblem>, Error> {
+    let file = load_v1(path)?;
+    let resolved = translate_file(
+        &GivenFlags::default(),
         &file,
         Overrides::default(),
-        &crate::Origin::flag,
+        &crate::ValueOrigin::of_flag,
     )?;
     Ok(resolved.warnings)
 }
@@ -180,7 +180,7 @@ fn a_broken_file_is_refused_at_its_place(
     #[case] message: &str,
     #[case] help: &str,
 ) {
-    let problem = the_problem(text, problems, [key, message, help]);
+    let problem = the_problem(text, translate_problems, [key, message, help]);
     assert!(problem.is_error(), "{problem}");
 }
 
@@ -256,7 +256,7 @@ fn what_the_go_plugin_passes_over_is_a_warning(
     #[case] message: &str,
     #[case] help: &str,
 ) {
-    let problem = the_problem(text, problems, [key, message, help]);
+    let problem = the_problem(text, translate_problems, [key, message, help]);
     assert!(!problem.is_error(), "{problem}");
 }
 
@@ -265,5 +265,5 @@ fn everything_that_is_wrong_is_told_at_once() {
     let text = "version: v1\nflags:\n  migStategy: mixed\n  gdsEnabled: maybe\nsharing:\n  \
                 timeSlicing:\n    resources:\n    - name: gpu\n      replicas: 1\n      \
                 devices: [0, GPU-x]\n";
-    insta::assert_snapshot!(crate::nvidia::parse("config.yaml", text).unwrap_err());
+    insta::assert_snapshot!(crate::nvidia::parse_v1("config.yaml", text).unwrap_err());
 }

@@ -5,8 +5,8 @@ use rstest::rstest;
 
 use super::*;
 
-fn read(text: &str) -> File {
-    let file = parse("x", text).unwrap();
+fn read(text: &str) -> V1File {
+    let file = parse_v1("x", text).unwrap();
     assert_eq!(file.warnings, [], "{text}");
     file
 }
@@ -28,7 +28,7 @@ fn an_empty_file_is_all_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("config.yaml");
     std::os::unix::fs::symlink("/dev/null", &link).unwrap();
-    assert_eq!(load(&link).unwrap().flags, FlagsSection::default());
+    assert_eq!(load_v1(&link).unwrap().flags, FlagsSection::default());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn flags_have_lengths_of_time_and_lists(
 #[case("true")]
 fn other_lengths_of_time_are_refused(#[case] json: &str) {
     let text = format!(r#"{{"flags": {{"gfd": {{"sleepInterval": {json}}}}}}}"#);
-    assert!(parse("x", &text).is_err());
+    assert!(parse_v1("x", &text).is_err());
 }
 
 #[rstest]
@@ -154,7 +154,7 @@ fn a_v1_file_is_told_from_ours(#[case] text: &str, #[case] expected: bool) {
 proptest! {
     #[test]
     fn never_panics(text in ".*") {
-        let _ = parse("x", &text);
+        let _ = parse_v1("x", &text);
         let _ = is_v1(&text);
         let _ = text.parse::<SleepInterval>();
     }
@@ -164,7 +164,7 @@ proptest! {
         key in "sharing: \\{timeSlicing|flags|resources|imex|version",
         value in "[-a-z0-9:{}\\[\\], \n\"*&.]{0,60}",
     ) {
-        if let Err(error) = parse("x", &format!("{key}: {value}")) {
+        if let Err(error) = parse_v1("x", &format!("{key}: {value}")) {
             prop_assert!(!error.to_string().is_empty());
         }
     }

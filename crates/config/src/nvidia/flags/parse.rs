@@ -1,83 +1,88 @@
 //! Parser of the command line, as Go's `flag` parses it, and of variables, as urfave/cli does.
 
-use super::{Call, FLAGS, FlagError, Flags, Given, Kind, Spec, Value, spec};
-use crate::Origin;
+use super::{
+    FLAGS, FlagError, FlagKind, FlagSpec, FlagValue, GivenFlags, GivenValue, Invocation, find_spec,
+};
+use crate::ValueOrigin;
 
 /// Switch of urfave/cli itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Own {
+enum BuiltinSwitch {
     Help,
     Version,
 }
 
-struct Line<'a, S> {
+struct CommandLine<'a, S> {
     args: &'a [S],
-    flags: Flags,
+    flags: GivenFlags,
     /// Each given flag: its main name, and the name that was used for it.
     names: Vec<(&'static str, &'static str)>,
-    own: Vec<Own>,
+    own: Vec<BuiltinSwitch>,
 }
 
-pub(super) fn parse<S: AsRef<str>>(
+pub(super) fn parse_command_line<S: AsRef<str>>(
     args: &[S],
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Call, FlagError> {
-    let mut flags = Flags::default();
+) -> Result<Invocation, FlagError> {
+    let mut flags = GivenFlags::default();
     for spec in FLAGS {
-        if let Some(given) = variable(spec, env)? {
+        if let Some(given) = read_variable(spec, env)? {
             flags.given.insert(spec.name, given);
         }
     }
     flags.disable_xids = env("DP_DISABLE_HEALTHCHECKS");
     flags.enable_xids = env("DP_ENABLE_HEALTHCHECKS");
-    let mut line = Line {
+    let mut line = CommandLine {
         args,
         flags,
         names: Vec::new(),
         own: Vec::new(),
     };
-    let rest = line.read()?;
+    let rest = line.read_args()?;
     // urfave/cli adds a command `help` with the alias `h` to every program.
     if matches!(rest.first().map(AsRef::as_ref), Some("help" | "h")) {
-        line.own.push(Own::Help);
+        line.own.push(BuiltinSwitch::Help);
     }
-    if line.own.contains(&Own::Help) {
-        return Ok(Call::Help);
+    if line.own.contains(&BuiltinSwitch::Help) {
+        return Ok(Invocation::Help);
     }
-    if line.own.contains(&Own::Version) {
-        return Ok(Call::Version);
+    if line.own.contains(&BuiltinSwitch::Version) {
+        return Ok(Invocation::Version);
     }
     if let Some(first) = rest.first() {
         let first = first.as_ref();
         let message = format!("`{first}` and what follows on the command line is not read");
         let help = "flags come first; a bool is written --name=false";
-        line.flags.warn(Origin::Default, message, help);
+        line.flags.add_warning(ValueOrigin::Default, message, help);
     }
-    Ok(Call::Run(line.flags))
+    Ok(Invocation::Run(line.flags))
 }
 
 /// Reads the value of a flag from the first of its variables that exists, even if it is empty.
-fn variable(spec: &Spec, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Given>, FlagError> {
+fn read_variable(
+    spec: &FlagSpec,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<GivenValue>, FlagError> {
     let mut found = spec.env.iter().filter_map(|name| Some((name, env(name)?)));
     let Some((name, text)) = found.next() else {
         return Ok(None);
     };
-    let origin = Origin::variable(*name);
+    let origin = ValueOrigin::of_variable(*name);
     // urfave/cli v2 (flag_bool.go, flag_int_slice.go, Apply): an empty variable sets a bool to
     // false and a text to the empty text, and leaves a list of numbers as it is.
     let value = match (spec.kind, text.as_str()) {
-        (Kind::Bool, "") => Value::Bool(false),
-        (Kind::Ints, "") => return Ok(None),
-        _ => value(spec, &text, &origin)?,
+        (FlagKind::Bool, "") => FlagValue::Bool(false),
+        (FlagKind::Ints, "") => return Ok(None),
+        _ => parse_flag_value(spec, &text, &origin)?,
     };
-    Ok(Some(Given { value, origin }))
+    Ok(Some(GivenValue { value, origin }))
 }
 
-// === impl Line ===
+// === impl CommandLine ===
 
-impl<'a, S: AsRef<str>> Line<'a, S> {
+impl<'a, S: AsRef<str>> CommandLine<'a, S> {
     /// Reads flags up to the first word that is not one. Returns that word and the words after it.
-    fn read(&mut self) -> Result<&'a [S], FlagError> {
+    fn read_args(&mut self) -> Result<&'a [S], FlagError> {
         let mut args = self.args;
         while let Some((first, rest)) = args.split_first() {
             let arg = first.as_ref();
@@ -98,44 +103,54 @@ impl<'a, S: AsRef<str>> Line<'a, S> {
                 Some((name, value)) => (name, Some(value)),
                 None => (text, None),
             };
-            if self.own(name, inline, arg)? {
+            if self.read_builtin(name, inline, arg)? {
                 continue;
             }
             // Go's `flag` takes a bool without a value for true, and never the next word as its
             // value (flag.go, parseOne).
-            let spec = known(name)?;
+            let spec = find_known_flag(name)?;
             let flag = format!("--{name}");
             let text = match (inline, spec.kind) {
                 (Some(value), _) => value,
-                (None, Kind::Bool) => "true",
+                (None, FlagKind::Bool) => "true",
                 (None, _) => {
                     let (next, rest) = args.split_first().ok_or(FlagError::NoValue { flag })?;
                     args = rest;
                     next.as_ref()
                 }
             };
-            self.give(spec, name, text)?;
+            self.set_flag(spec, name, text)?;
         }
         Ok(args)
     }
 
     /// Reads `--help` and `--version`. Returns true if the flag is one of them.
-    fn own(&mut self, name: &str, inline: Option<&str>, arg: &str) -> Result<bool, FlagError> {
+    fn read_builtin(
+        &mut self,
+        name: &str,
+        inline: Option<&str>,
+        arg: &str,
+    ) -> Result<bool, FlagError> {
         let own = match name {
-            "help" | "h" => Own::Help,
-            "version" | "v" => Own::Version,
+            "help" | "h" => BuiltinSwitch::Help,
+            "version" | "v" => BuiltinSwitch::Version,
             _ => return Ok(false),
         };
-        let origin = Origin::Flag {
+        let origin = ValueOrigin::Flag {
             name: arg.split('=').next().unwrap_or_default().to_owned(),
         };
-        if boolean(inline.unwrap_or("true"), &origin)? {
+        if parse_go_bool(inline.unwrap_or("true"), &origin)? {
             self.own.push(own);
         }
         Ok(true)
     }
 
-    fn give(&mut self, spec: &'static Spec, name: &str, text: &str) -> Result<(), FlagError> {
+    fn set_flag(
+        &mut self,
+        spec: &'static FlagSpec,
+        name: &str,
+        text: &str,
+    ) -> Result<(), FlagError> {
         let name = if name == spec.name {
             spec.name
         } else {
@@ -150,24 +165,26 @@ impl<'a, S: AsRef<str>> Line<'a, S> {
         }
         let again = earlier.is_some();
         self.names.push((spec.name, name));
-        let origin = Origin::flag(name);
-        let mut value = value(spec, text, &origin)?;
+        let origin = ValueOrigin::of_flag(name);
+        let mut value = parse_flag_value(spec, text, &origin)?;
         // A list that is given again grows; one from a variable is replaced (urfave/cli v2,
         // flag_int_slice.go, Apply and Set).
         if again && let Some(before) = self.flags.given.remove(spec.name) {
             match (&mut value, before.value) {
-                (Value::Texts(new), Value::Texts(old)) => drop(new.splice(0..0, old)),
-                (Value::Ints(new), Value::Ints(old)) => drop(new.splice(0..0, old)),
+                (FlagValue::Texts(new), FlagValue::Texts(old)) => drop(new.splice(0..0, old)),
+                (FlagValue::Ints(new), FlagValue::Ints(old)) => drop(new.splice(0..0, old)),
                 _ => {}
             }
         }
-        self.flags.given.insert(spec.name, Given { value, origin });
+        self.flags
+            .given
+            .insert(spec.name, GivenValue { value, origin });
         Ok(())
     }
 }
 
-fn known(name: &str) -> Result<&'static Spec, FlagError> {
-    spec(name).ok_or_else(|| {
+fn find_known_flag(name: &str) -> Result<&'static FlagSpec, FlagError> {
+    find_spec(name).ok_or_else(|| {
         let names = FLAGS.iter().flat_map(|spec| [Some(spec.name), spec.alias]);
         let names: Vec<&str> = names.flatten().collect();
         let help = match crate::source::nearest(name, &names) {
@@ -181,21 +198,25 @@ fn known(name: &str) -> Result<&'static Spec, FlagError> {
     })
 }
 
-fn value(spec: &Spec, text: &str, origin: &Origin) -> Result<Value, FlagError> {
+fn parse_flag_value(
+    spec: &FlagSpec,
+    text: &str,
+    origin: &ValueOrigin,
+) -> Result<FlagValue, FlagError> {
     let parts = || text.split(',').map(str::trim);
     Ok(match spec.kind {
-        Kind::Text => Value::Text(text.to_owned()),
-        Kind::Bool => Value::Bool(boolean(text, origin)?),
-        Kind::Texts => Value::Texts(parts().map(str::to_owned).collect()),
-        Kind::Ints => {
+        FlagKind::Text => FlagValue::Text(text.to_owned()),
+        FlagKind::Bool => FlagValue::Bool(parse_go_bool(text, origin)?),
+        FlagKind::Texts => FlagValue::Texts(parts().map(str::to_owned).collect()),
+        FlagKind::Ints => {
             let int = |part| integer(part, origin);
-            Value::Ints(parts().map(int).collect::<Result<_, _>>()?)
+            FlagValue::Ints(parts().map(int).collect::<Result<_, _>>()?)
         }
     })
 }
 
 /// Parses a bool as Go's `strconv.ParseBool` does.
-fn boolean(text: &str, origin: &Origin) -> Result<bool, FlagError> {
+fn parse_go_bool(text: &str, origin: &ValueOrigin) -> Result<bool, FlagError> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
@@ -209,7 +230,7 @@ fn boolean(text: &str, origin: &Origin) -> Result<bool, FlagError> {
 
 /// Parses a number as Go's `strconv.ParseInt` does with base 0: decimal, `0x`, `0o`, `0b`, and
 /// octal with a leading `0`.
-fn integer(text: &str, origin: &Origin) -> Result<i64, FlagError> {
+fn integer(text: &str, origin: &ValueOrigin) -> Result<i64, FlagError> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", text.strip_prefix('+').unwrap_or(text)),

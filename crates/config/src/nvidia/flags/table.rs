@@ -2,7 +2,7 @@
 
 /// Type of a flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::nvidia) enum Kind {
+pub(in crate::nvidia) enum FlagKind {
     Text,
     Bool,
     Texts,
@@ -11,28 +11,28 @@ pub(in crate::nvidia) enum Kind {
 
 /// Flag of the plugin.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::nvidia) struct Spec {
+pub(in crate::nvidia) struct FlagSpec {
     pub(in crate::nvidia) name: &'static str,
     pub(in crate::nvidia) alias: Option<&'static str>,
     pub(in crate::nvidia) env: &'static [&'static str],
-    pub(in crate::nvidia) kind: Kind,
+    pub(in crate::nvidia) kind: FlagKind,
     pub(in crate::nvidia) default: &'static str,
     pub(in crate::nvidia) help: &'static str,
 }
 
 /// Returns the flag with a name or an alias.
-pub(in crate::nvidia) fn spec(name: &str) -> Option<&'static Spec> {
-    let is = |spec: &&Spec| spec.name == name || spec.alias == Some(name);
+pub(in crate::nvidia) fn find_spec(name: &str) -> Option<&'static FlagSpec> {
+    let is = |spec: &&FlagSpec| spec.name == name || spec.alias == Some(name);
     FLAGS.iter().find(is)
 }
 
 macro_rules! flags {
     ($($name:literal $(/ $alias:literal)?, [$($env:literal),*], $kind:ident, $default:literal, $help:literal;)*) => {
-        &[$(Spec {
+        &[$(FlagSpec {
             name: $name,
             alias: flags!(@alias $($alias)?),
             env: &[$($env),*],
-            kind: Kind::$kind,
+            kind: FlagKind::$kind,
             default: $default,
             help: $help,
         }),*]
@@ -42,7 +42,7 @@ macro_rules! flags {
 }
 
 /// Every flag of NVIDIA's plugin v0.20.0 (cmd/nvidia-device-plugin/main.go).
-pub(in crate::nvidia) const FLAGS: &[Spec] = flags! {
+pub(in crate::nvidia) const FLAGS: &[FlagSpec] = flags! {
     "mig-strategy", ["MIG_STRATEGY"], Text, "none",
         "what becomes of cards in MIG mode: none, single or mixed";
     "fail-on-init-error", ["FAIL_ON_INIT_ERROR"], Bool, "",

@@ -5,30 +5,30 @@ use rstest::rstest;
 
 use super::*;
 
-fn parse(args: &[&str], env: &[(&str, &str)]) -> Result<Call, FlagError> {
+fn parse(args: &[&str], env: &[(&str, &str)]) -> Result<Invocation, FlagError> {
     let find = |name: &str| {
         let found = env.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    Flags::parse(args, &find)
+    GivenFlags::parse_args(args, &find)
 }
 
-fn flags(args: &[&str], env: &[(&str, &str)]) -> Flags {
+fn flags(args: &[&str], env: &[(&str, &str)]) -> GivenFlags {
     match parse(args, env) {
-        Ok(Call::Run(flags)) => flags,
+        Ok(Invocation::Run(flags)) => flags,
         other => panic!("{other:?}"),
     }
 }
 
-fn show(flags: &Flags, name: &str) -> String {
+fn show(flags: &GivenFlags, name: &str) -> String {
     let Some(given) = flags.given.get(name) else {
         return "-".to_owned();
     };
     let value = match &given.value {
-        Value::Text(text) => format!("`{text}`"),
-        Value::Bool(value) => value.to_string(),
-        Value::Texts(texts) => format!("{texts:?}"),
-        Value::Ints(ints) => format!("{ints:?}"),
+        FlagValue::Text(text) => format!("`{text}`"),
+        FlagValue::Bool(value) => value.to_string(),
+        FlagValue::Texts(texts) => format!("{texts:?}"),
+        FlagValue::Ints(ints) => format!("{ints:?}"),
     };
     format!("{value} by {}", given.origin)
 }
@@ -120,17 +120,17 @@ fn a_wrong_command_line_names_the_flag_or_the_variable(
 }
 
 #[rstest]
-#[case(&["--help"], Call::Help)]
-#[case(&["-h"], Call::Help)]
-#[case(&["-help"], Call::Help)]
-#[case(&["help"], Call::Help)]
-#[case(&["h"], Call::Help)]
-#[case(&["--version"], Call::Version)]
-#[case(&["-v"], Call::Version)]
-#[case(&["--version", "--help"], Call::Help)]
-#[case(&["--help=false", "-v"], Call::Version)]
-#[case(&["--mig-strategy=single", "--help"], Call::Help)]
-fn help_and_version_are_asked_for(#[case] args: &[&str], #[case] expected: Call) {
+#[case(&["--help"], Invocation::Help)]
+#[case(&["-h"], Invocation::Help)]
+#[case(&["-help"], Invocation::Help)]
+#[case(&["help"], Invocation::Help)]
+#[case(&["h"], Invocation::Help)]
+#[case(&["--version"], Invocation::Version)]
+#[case(&["-v"], Invocation::Version)]
+#[case(&["--version", "--help"], Invocation::Help)]
+#[case(&["--help=false", "-v"], Invocation::Version)]
+#[case(&["--mig-strategy=single", "--help"], Invocation::Help)]
+fn help_and_version_are_asked_for(#[case] args: &[&str], #[case] expected: Invocation) {
     assert_eq!(parse(args, &[]), Ok(expected));
 }
 
@@ -146,17 +146,20 @@ fn what_is_not_read_of_the_command_line_is_a_warning() {
 fn every_flag_can_be_given_by_flag_alias_and_variable() {
     for spec in FLAGS {
         let value = match spec.kind {
-            Kind::Bool => "true",
-            Kind::Ints => "0",
+            FlagKind::Bool => "true",
+            FlagKind::Ints => "0",
             _ => "x",
         };
         for name in [Some(spec.name), spec.alias].into_iter().flatten() {
             let found = flags(&[&format!("--{name}={value}")], &[]);
-            assert_eq!(found.given[spec.name].origin, Origin::flag(name));
+            assert_eq!(found.given[spec.name].origin, ValueOrigin::of_flag(name));
         }
         for variable in spec.env {
             let found = flags(&[], &[(variable, value)]);
-            assert_eq!(found.given[spec.name].origin, Origin::variable(*variable));
+            assert_eq!(
+                found.given[spec.name].origin,
+                ValueOrigin::of_variable(*variable)
+            );
         }
     }
     assert_eq!(FLAGS.len(), 22);
@@ -170,7 +173,7 @@ fn the_help_lists_every_flag_and_how_we_differ() {
 proptest! {
     #[test]
     fn never_panics(args in prop::collection::vec("-{0,3}[a-z-]{0,20}=?.{0,10}", 0..6), value in ".*") {
-        let _ = Flags::parse(&args, &|_| Some(value.clone()));
-        let _ = Flags::parse(&args, &|_| None);
+        let _ = GivenFlags::parse_args(&args, &|_| Some(value.clone()));
+        let _ = GivenFlags::parse_args(&args, &|_| None);
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     KindName, Mig, Selector,
-    nvidia::{DeviceRef, File, NamedPattern, ReplicatedResource},
-    source::Place,
+    nvidia::{DeviceRef, NamedPattern, ReplicatedResource, V1File},
+    source::TextPlace,
 };
 
 const CARDS: &str = "nvidia.com/gpu";
@@ -13,24 +13,24 @@ const MIG_PREFIX: &str = "nvidia.com/mig-";
 
 /// Devices with one resource name before sharing.
 #[derive(Debug)]
-pub(super) struct Base {
+pub(super) struct BaseResource {
     kind: KindName,
     pattern: Option<String>,
     pub(super) resource: String,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<TextPlace>,
 }
 
-// === impl Base ===
+// === impl BaseResource ===
 
-impl Base {
+impl BaseResource {
     /// Returns `Some` if an entry of `sharing` names this base. For the default names of MIG
     /// devices it has the profiles that the entry names.
-    pub(super) fn covers(&self, entry: &ReplicatedResource) -> Option<Option<Vec<String>>> {
+    pub(super) fn match_entry(&self, entry: &ReplicatedResource) -> Option<Option<Vec<String>>> {
         let name = entry.name.value.as_str();
         if self.resource == PARTITIONS {
             return name
                 .strip_prefix(MIG_PREFIX)
-                .map(|profile| Some(profiles(profile)));
+                .map(|profile| Some(possible_profiles(profile)));
         }
         (self.resource == name).then_some(None)
     }
@@ -53,11 +53,11 @@ impl Base {
 
 /// Returns the bases in order: for cards, then for MIG devices, the patterns and then the default
 /// name.
-pub(super) fn bases(file: &File, mig: Mig) -> Vec<Base> {
+pub(super) fn bases(file: &V1File, mig: Mig) -> Vec<BaseResource> {
     let mut bases = Vec::new();
     let mut add = |kind, patterns: &[NamedPattern], default: &str| {
         for named in patterns {
-            bases.push(Base {
+            bases.push(BaseResource {
                 kind,
                 pattern: Some(named.pattern.value.clone()),
                 resource: named.name.value.to_string(),
@@ -65,7 +65,7 @@ pub(super) fn bases(file: &File, mig: Mig) -> Vec<Base> {
             });
         }
         if !patterns.iter().any(|named| named.pattern.value == "*") {
-            bases.push(Base {
+            bases.push(BaseResource {
                 kind,
                 pattern: None,
                 resource: default.to_owned(),
@@ -85,7 +85,7 @@ pub(super) fn bases(file: &File, mig: Mig) -> Vec<Base> {
 /// Returns the profiles whose resource name can end in `name`.
 // A `+` of a profile, as in `1g.10gb+me`, is a `.` in the resource name, because Kubernetes does
 // not take a `+`.
-fn profiles(name: &str) -> Vec<String> {
+fn possible_profiles(name: &str) -> Vec<String> {
     let plus = name
         .split_once("gb.")
         .map(|(size, rest)| format!("{size}gb+{rest}"));

@@ -3,12 +3,12 @@
 use rstest::rstest;
 
 use super::*;
-use crate::nvidia::{File, parse};
+use crate::nvidia::{V1File, parse_v1};
 
 const UUID: &str = "4cf8db2d-06c0-7d70-1a51-e59b25b2c16c";
 
-fn file(json: &str) -> Result<File, String> {
-    parse("x", json).map_err(|error| error.to_string())
+fn file(json: &str) -> Result<V1File, String> {
+    parse_v1("x", json).map_err(|error| error.to_string())
 }
 
 /// Reads the one resource of a section `sharing.timeSlicing`.
@@ -17,7 +17,7 @@ fn resource(json: &str) -> Result<ReplicatedResource, String> {
     file(&text).map(|file| file.time_slicing.unwrap().resources.remove(0))
 }
 
-fn devices(json: &str) -> Result<Devices, String> {
+fn devices(json: &str) -> Result<SharedDevices, String> {
     let text = format!(r#"{{"name": "gpu", "replicas": 2, "devices": {json}}}"#);
     resource(&text).map(|resource| resource.devices.value)
 }
@@ -59,20 +59,20 @@ fn other_texts_are_no_devices(#[case] text: &str) {
     assert!(error.contains(&format!("`{text}`")), "{error}");
 }
 
-fn list(refs: &[&str]) -> Option<Devices> {
-    Some(Devices::List(
+fn list(refs: &[&str]) -> Option<SharedDevices> {
+    Some(SharedDevices::List(
         refs.iter().map(|text| text.parse().unwrap()).collect(),
     ))
 }
 
 #[rstest]
-#[case(r#""all""#, Some(Devices::All))]
-#[case("all", Some(Devices::All))]
+#[case(r#""all""#, Some(SharedDevices::All))]
+#[case("all", Some(SharedDevices::All))]
 #[case(r#""All""#, None)]
 #[case(r#""some""#, None)]
 #[case(r#""2""#, None)]
-#[case("1", Some(Devices::Count(1)))]
-#[case("2", Some(Devices::Count(2)))]
+#[case("1", Some(SharedDevices::Count(1)))]
+#[case("2", Some(SharedDevices::Count(2)))]
 #[case("0", None)]
 #[case("-2", None)]
 #[case("2.0", None)]
@@ -95,7 +95,7 @@ fn list(refs: &[&str]) -> Option<Devices> {
 #[case(r#"["MIG-GPU-4cf8db2d-06c0-7d70-1a51-e59b25b2c16c/0/0"]"#,
     list(&["MIG-GPU-4cf8db2d-06c0-7d70-1a51-e59b25b2c16c/0/0"]))]
 #[case(r#"[0, "GPU-nonsense"]"#, None)]
-fn devices_are_all_a_number_or_a_list(#[case] json: &str, #[case] expected: Option<Devices>) {
+fn devices_are_all_a_number_or_a_list(#[case] json: &str, #[case] expected: Option<SharedDevices>) {
     assert_eq!(devices(json).ok(), expected);
 }
 

@@ -6,7 +6,7 @@ use rstest::rstest;
 use super::*;
 use crate::{
     BackendOverrides, Distinct, Method, NvidiaOverrides,
-    nvidia::{Call, parse},
+    nvidia::{Invocation, parse_v1},
 };
 
 pub(in crate::nvidia) fn translate(
@@ -18,11 +18,11 @@ pub(in crate::nvidia) fn translate(
         let found = env.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    let Call::Run(flags) = Flags::parse(args, &find)? else {
+    let Invocation::Run(flags) = GivenFlags::parse_args(args, &find)? else {
         panic!("not a run: {args:?}");
     };
-    let file = parse("config.yaml", text)?;
-    let resolved = resolve(&flags, &file, Overrides::default(), &Origin::flag)?;
+    let file = parse_v1("config.yaml", text)?;
+    let resolved = translate_file(&flags, &file, Overrides::default(), &ValueOrigin::of_flag)?;
     says_the_same(&resolved);
     Ok(resolved)
 }
@@ -31,7 +31,7 @@ pub(in crate::nvidia) fn translate(
 /// exceptions are values that NVIDIA's plugin takes: a warning here, an error in `ostler.yaml`.
 fn says_the_same(resolved: &Resolved) {
     let yaml = resolved.to_yaml();
-    match crate::parse("ostler.yaml", &yaml) {
+    match crate::parse_native("ostler.yaml", &yaml) {
         Ok(again) => assert_eq!(again.config, resolved.config, "{yaml}"),
         Err(error) => {
             let taken = ["devRoot", "mpsRoot", "annotationPrefix", "replicas"];
@@ -45,10 +45,10 @@ fn says_the_same(resolved: &Resolved) {
 }
 
 fn value(resolved: &Resolved, key: &str) -> String {
-    let rows = resolved.rows();
+    let rows = resolved.list_values();
     let row = rows.iter().find(|row| row.key == key);
     let row = row.unwrap_or_else(|| panic!("no {key}"));
-    format!("{} by {}", row.text(), row.origin)
+    format!("{} by {}", row.show_value(), row.origin)
 }
 
 #[test]
@@ -246,8 +246,9 @@ fn our_own_variables_win() {
         },
         ..Overrides::default()
     };
-    let from = |_: &str| Origin::variable("OURS");
-    let resolved = resolve(&Flags::default(), &File::default(), overrides, &from).unwrap();
+    let from = |_: &str| ValueOrigin::of_variable("OURS");
+    let resolved =
+        translate_file(&GivenFlags::default(), &V1File::default(), overrides, &from).unwrap();
     assert_eq!(value(&resolved, "controlSocket"), "/c by variable OURS");
     assert_eq!(
         value(&resolved, "backends.nvidia.driverPath"),
@@ -265,13 +266,14 @@ fn the_file_that_a_flag_names_is_read() {
     )
     .unwrap();
     let path = path.to_str().unwrap();
-    let Ok(Call::Run(flags)) = Flags::parse(&["--config-file", path], &|_| None) else {
+    let Ok(Invocation::Run(flags)) = GivenFlags::parse_args(&["--config-file", path], &|_| None)
+    else {
         panic!("not a run");
     };
-    let resolved = config(&flags, Overrides::default(), &Origin::flag).unwrap();
+    let resolved = translate_flags(&flags, Overrides::default(), &ValueOrigin::of_flag).unwrap();
     assert_eq!(resolved.config.backends.nvidia.mig, Mig::Mixed);
     fs_err::write(path, "version: v2").unwrap();
-    let error = config(&flags, Overrides::default(), &Origin::flag).unwrap_err();
+    let error = translate_flags(&flags, Overrides::default(), &ValueOrigin::of_flag).unwrap_err();
     assert!(
         error
             .to_string()

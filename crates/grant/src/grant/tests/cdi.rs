@@ -31,7 +31,7 @@ fn cdi_names(
     #[case] change: impl Fn(&mut Handover),
     #[case] expected: &[&str],
 ) {
-    let given = asked(everything(), lists, names, change);
+    let given = asked(all_extras(), lists, names, change);
     let full = |name: &&str| format!("k8s.device-plugin.nvidia.com/{name}");
     let expected: Vec<String> = expected.iter().map(full).collect();
     let value = |strategy, value: Vec<String>| match lists.contains(&strategy) {
@@ -75,14 +75,14 @@ fn what_the_host_has_not_is_not_named_but_asked_of_the_runtime() {
 #[test]
 fn the_annotation_has_the_prefix_of_the_pool_and_differs_by_resource() {
     let offer = |resource: &str| {
-        let pool = pool(|handover| {
+        let pool = handover_pool(|handover| {
             handover.lists = vec![CdiAnnotations];
             handover.nvidia.annotation_prefix = "example.com/".to_owned();
         });
-        offer(resource, pool, vec![card(0)])
+        offer_of_devices(resource, pool, vec![indexed_card(0)])
     };
     let key = |resource: &str| {
-        let given = grant(&offer(resource), &ids(&["GPU-d"])).unwrap();
+        let given = grant_ids(&offer(resource), &to_ids(&["GPU-d"])).unwrap();
         given.annotations.into_keys().next().unwrap()
     };
     let gpu = key("nvidia.com/gpu");

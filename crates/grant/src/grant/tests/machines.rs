@@ -4,7 +4,13 @@ use super::*;
 
 #[test]
 fn under_wsl_there_is_one_node() {
-    let at = |ids| offer("nvidia.com/gpu", pool(|h| h.ids = ids), vec![wsl()]);
+    let at = |ids| {
+        offer_of_devices(
+            "nvidia.com/gpu",
+            handover_pool(|h| h.ids = ids),
+            vec![wsl()],
+        )
+    };
     let expected = "env NVIDIA_VISIBLE_DEVICES=all\nnode /dev/dxg rw\n";
     assert_eq!(given(&at(IdStrategy::Uuid), &["all"]), expected);
     assert_eq!(given(&at(IdStrategy::Index), &["all"]), expected);
@@ -14,9 +20,9 @@ fn under_wsl_there_is_one_node() {
 #[case(&[Envvar], "env NVIDIA_VISIBLE_DEVICES=all\nnode /dev/dxg rw\n")]
 #[case(&[CdiCri], "cdi k8s.device-plugin.nvidia.com/gpu=all\n")]
 fn shares_under_wsl_are_the_one_device(#[case] lists: &[ListStrategy], #[case] expected: &str) {
-    let mut pool = shared(Method::TimeSlicing, 4);
+    let mut pool = sharing_pool(Method::TimeSlicing, 4);
     pool.handover.lists = lists.to_vec();
-    let offer = offer("nvidia.com/gpu", pool, vec![wsl()]);
+    let offer = offer_of_devices("nvidia.com/gpu", pool, vec![wsl()]);
     assert_eq!(given(&offer, &["all::3", "all::1"]), expected);
 }
 
@@ -29,26 +35,30 @@ fn a_tegra_system_has_no_nodes_to_give(
     #[case] lists: &[ListStrategy],
     #[case] expected: &str,
 ) {
-    let pool = pool(|handover| {
+    let pool = handover_pool(|handover| {
         handover.ids = strategy;
         handover.lists = lists.to_vec();
     });
-    let offer = offer("nvidia.com/gpu", pool, vec![tegra()]);
+    let offer = offer_of_devices("nvidia.com/gpu", pool, vec![tegra_device()]);
     assert_eq!(given(&offer, &["tegra"]), expected);
 }
 
 #[test]
 fn a_vgpu_is_handed_over_like_a_card() {
-    let guest = offer("nvidia.com/gpu", pool(|_| ()), vec![vgpu()]);
-    let host = cards(pool(|_| ()));
+    let guest = offer_of_devices("nvidia.com/gpu", handover_pool(|_| ()), vec![vgpu_card()]);
+    let host = four_cards(handover_pool(|_| ()));
     assert_eq!(given(&guest, &["GPU-d"]), given(&host, &["GPU-d"]));
 }
 
 #[test]
 fn mig_devices_have_their_cards_node_once_and_their_capabilities() {
-    let pool = listed(&[Envvar, VolumeMounts]);
-    let devices = vec![partition(0, 0), partition(0, 1), partition(1, 0)];
-    let offer = offer("nvidia.com/mig-1g.5gb", pool, devices);
+    let pool = listed_pool(&[Envvar, VolumeMounts]);
+    let devices = vec![
+        indexed_partition(0, 0),
+        indexed_partition(0, 1),
+        indexed_partition(1, 0),
+    ];
+    let offer = offer_of_devices("nvidia.com/mig-1g.5gb", pool, devices);
     insta::assert_snapshot!(given(&offer, &["MIG-0-1", "MIG-0-0"]), @r"
     env NVIDIA_VISIBLE_DEVICES=/var/run/nvidia-container-devices
     mount /dev/null -> /var/run/nvidia-container-devices/MIG-0-1
@@ -65,36 +75,48 @@ fn mig_devices_have_their_cards_node_once_and_their_capabilities() {
 
 #[test]
 fn mig_devices_by_index() {
-    let pool = pool(|handover| handover.ids = IdStrategy::Index);
-    let devices = vec![partition(1, 0), partition(0, 1), partition(0, 0)];
-    let offer = offer("nvidia.com/mig-1g.5gb", pool, devices);
-    let given = grant(&offer, &ids(&["MIG-1-0", "MIG-0-1", "MIG-0-0"])).unwrap();
+    let pool = handover_pool(|handover| handover.ids = IdStrategy::Index);
+    let devices = vec![
+        indexed_partition(1, 0),
+        indexed_partition(0, 1),
+        indexed_partition(0, 0),
+    ];
+    let offer = offer_of_devices("nvidia.com/mig-1g.5gb", pool, devices);
+    let given = grant_ids(&offer, &to_ids(&["MIG-1-0", "MIG-0-1", "MIG-0-0"])).unwrap();
     assert_eq!(given.edits.env[VISIBLE_DEVICES], "0:0,0:1,1:0");
 }
 
 #[test]
 fn nodes_that_the_agent_does_not_see_are_left_out() {
-    let mut blind = card(0);
+    let mut blind = indexed_card(0);
     blind.nodes.clear();
-    let offer = offer("nvidia.com/gpu", pool(|_| ()), vec![blind, card(1)]);
+    let offer = offer_of_devices(
+        "nvidia.com/gpu",
+        handover_pool(|_| ()),
+        vec![blind, indexed_card(1)],
+    );
     let given = given(&offer, &["GPU-d"]);
     assert_eq!(given, "env NVIDIA_VISIBLE_DEVICES=GPU-d\n");
-    assert_eq!(crate::notes(&offer).len(), 1);
+    assert_eq!(crate::handover_notes(&offer).len(), 1);
 }
 
 #[test]
 fn shares_of_a_card_are_one_card() {
-    let offer = cards(shared(Method::TimeSlicing, 3));
+    let offer = four_cards(sharing_pool(Method::TimeSlicing, 3));
     let one = given(&offer, &["GPU-b::0"]);
     assert_eq!(given(&offer, &["GPU-b::2", "GPU-b::0", "GPU-b::1"]), one);
-    assert_eq!(one, given(&cards(pool(|_| ())), &["GPU-b"]));
+    assert_eq!(one, given(&four_cards(handover_pool(|_| ())), &["GPU-b"]));
 }
 
 #[test]
 fn mps_clients_get_the_pipe_and_the_shared_memory() {
-    let mut pool = shared(Method::Mps, 2);
+    let mut pool = sharing_pool(Method::Mps, 2);
     pool.handover.nvidia.mps_root = Some("/srv/mps".into());
-    let offer = offer("nvidia.com/gpu.shared", pool, vec![card(0), card(1)]);
+    let offer = offer_of_devices(
+        "nvidia.com/gpu.shared",
+        pool,
+        vec![indexed_card(0), indexed_card(1)],
+    );
     insta::assert_snapshot!(given(&offer, &["GPU-c::1"]), @r"
     env CUDA_MPS_PIPE_DIRECTORY=/mps/nvidia.com/gpu.shared/pipe
     env NVIDIA_VISIBLE_DEVICES=GPU-c
@@ -108,9 +130,9 @@ fn mps_clients_get_the_pipe_and_the_shared_memory() {
 
 #[test]
 fn mps_comes_before_the_mounts_that_name_devices_and_with_cdi_too() {
-    let mut pool = shared(Method::Mps, 2);
+    let mut pool = sharing_pool(Method::Mps, 2);
     pool.handover.lists = vec![VolumeMounts];
-    let volumes = grant(&cards(pool.clone()), &ids(&["GPU-c::1"])).unwrap();
+    let volumes = grant_ids(&four_cards(pool.clone()), &to_ids(&["GPU-c::1"])).unwrap();
     let inside = volumes
         .edits
         .mounts
@@ -125,7 +147,7 @@ fn mps_comes_before_the_mounts_that_name_devices_and_with_cdi_too() {
     assert_eq!(volumes.edits.mounts[1].host_path, "/run/nvidia/mps/shm");
 
     pool.handover.lists = vec![CdiCri];
-    let names = grant(&cards(pool), &ids(&["GPU-c::1"])).unwrap();
+    let names = grant_ids(&four_cards(pool), &to_ids(&["GPU-c::1"])).unwrap();
     assert_eq!(names.edits.mounts, volumes.edits.mounts[..2]);
     let pipe = &names.edits.env["CUDA_MPS_PIPE_DIRECTORY"];
     assert_eq!(pipe, "/mps/nvidia.com/gpu/pipe");
@@ -136,9 +158,9 @@ fn mps_comes_before_the_mounts_that_name_devices_and_with_cdi_too() {
 #[case(Method::TimeSlicing)]
 #[case(Method::Auto)]
 fn without_mps_there_is_nothing_of_it(#[case] method: Method) {
-    let offer = cards(shared(method, 1));
+    let offer = four_cards(sharing_pool(method, 1));
     let id = offer.units[0].id.to_string();
-    let given = grant(&offer, &[id]).unwrap();
+    let given = grant_ids(&offer, &[id]).unwrap();
     assert!(
         given.edits.mounts.is_empty() && given.edits.env.len() == 1,
         "{given:?}"
@@ -148,14 +170,17 @@ fn without_mps_there_is_nothing_of_it(#[case] method: Method) {
 #[test]
 fn devices_of_others_get_their_nodes_and_nothing_of_nvidias() {
     for lists in subsets() {
-        let pool = pool(|handover| {
+        let pool = handover_pool(|handover| {
             handover.lists = lists;
             handover.nvidia.dev_root = "/run/nvidia/driver".into();
             handover.nvidia.gds = true;
             handover.nvidia.imex = vec![0];
             handover.nvidia.capabilities = Some("all".to_owned());
         });
-        let offer = with(everything(), offer("amd.com/gpu", pool, vec![foreign()]));
+        let offer = with_extras(
+            all_extras(),
+            offer_of_devices("amd.com/gpu", pool, vec![foreign()]),
+        );
         let expected = "node /dev/dri/renderD128 rw\n\
                         node /dev/kfd rw\n";
         assert_eq!(given(&offer, &["0x1234"]), expected);
@@ -164,8 +189,8 @@ fn devices_of_others_get_their_nodes_and_nothing_of_nvidias() {
 
 #[test]
 fn beside_devices_of_others_each_has_its_own() {
-    let pool = listed(&[CdiCri]);
-    let offer = offer("example.com/any", pool, vec![foreign(), card(0)]);
+    let pool = listed_pool(&[CdiCri]);
+    let offer = offer_of_devices("example.com/any", pool, vec![foreign(), indexed_card(0)]);
     let expected = "node /dev/dri/renderD128 rw\n\
                     node /dev/kfd rw\n\
                     cdi k8s.device-plugin.nvidia.com/gpu=GPU-d\n";

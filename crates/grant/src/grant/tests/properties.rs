@@ -58,31 +58,36 @@ fn sharing() -> impl Strategy<Value = Sharing> {
 /// Offers of cards, MIG devices and devices of other vendors, of which one may be unhealthy.
 fn offers() -> impl Strategy<Value = Offer> {
     let machine = prop_oneof![
-        Just(vec![card(0), card(1), card(2), card(3)]),
         Just(vec![
-            partition(0, 0),
-            partition(0, 1),
-            partition(1, 0),
-            card(2)
+            indexed_card(0),
+            indexed_card(1),
+            indexed_card(2),
+            indexed_card(3)
         ]),
-        Just(vec![foreign(), card(0), card(1)]),
+        Just(vec![
+            indexed_partition(0, 0),
+            indexed_partition(0, 1),
+            indexed_partition(1, 0),
+            indexed_card(2)
+        ]),
+        Just(vec![foreign(), indexed_card(0), indexed_card(1)]),
         Just(vec![wsl()]),
-        Just(vec![tegra()]),
+        Just(vec![tegra_device()]),
     ];
     (machine, handover(), sharing(), any::<(bool, bool)>()).prop_map(
         |(devices, handover, sharing, (extras, sick))| {
             let pool = Pool {
                 handover,
                 sharing,
-                ..Pool::all("any", "nvidia.com/gpu")
+                ..Pool::of_all_devices("any", "nvidia.com/gpu")
             };
-            let mut offer = offer("nvidia.com/gpu", pool, devices);
+            let mut offer = offer_of_devices("nvidia.com/gpu", pool, devices);
             if sick {
                 let id = offer.units[0].id.to_string();
                 sicken(&mut offer, &id, "XID 79");
             }
             match extras {
-                true => with(everything(), offer),
+                true => with_extras(all_extras(), offer),
                 false => offer,
             }
         },
@@ -125,7 +130,7 @@ proptest! {
     #[test]
     fn any_ids_are_granted_or_refused(offer in offers(), ids in prop::collection::vec(".*", 0..6)) {
         // Such an id exists in an offer only by chance.
-        if let Err(error) = grant(&offer, &ids) {
+        if let Err(error) = grant_ids(&offer, &ids) {
             prop_assert!(!error.to_string().is_empty());
         } else {
             prop_assert!(ids.iter().all(|id| offer.unit(id).is_some()));
@@ -134,7 +139,7 @@ proptest! {
 
     #[test]
     fn the_same_request_has_the_same_answer((offer, ids) in requests()) {
-        prop_assert_eq!(grant(&offer, &ids), grant(&offer, &ids));
+        prop_assert_eq!(grant_ids(&offer, &ids), grant_ids(&offer, &ids));
     }
 
     #[test]
@@ -143,7 +148,7 @@ proptest! {
     ) {
         let mut other = ids.clone();
         other.rotate_left(seed.index(ids.len()));
-        match (grant(&offer, &ids), grant(&offer, &other)) {
+        match (grant_ids(&offer, &ids), grant_ids(&offer, &other)) {
             (Ok(a), Ok(b)) => {
                 if offer.pool.handover.ids == IdStrategy::Index {
                     prop_assert_eq!(&a, &b);
@@ -159,7 +164,7 @@ proptest! {
 
     #[test]
     fn nothing_but_the_granted_devices_and_the_pool_matters((mut offer, ids) in requests()) {
-        let before = grant(&offer, &ids);
+        let before = grant_ids(&offer, &ids);
         // Other devices, other verdicts, another moment.
         let mut snapshot = Snapshot::clone(&offer.snapshot);
         snapshot.generation += 1;
@@ -173,12 +178,12 @@ proptest! {
             entry.device_mut().index = Some(Index::of_card(0));
         }
         offer.snapshot = Arc::new(snapshot);
-        prop_assert_eq!(before, grant(&offer, &ids));
+        prop_assert_eq!(before, grant_ids(&offer, &ids));
     }
 
     #[test]
     fn nodes_are_sorted_each_once_and_never_lost((offer, ids) in requests()) {
-        let Ok(given) = grant(&offer, &ids) else { return Ok(()) };
+        let Ok(given) = grant_ids(&offer, &ids) else { return Ok(()) };
         prop_assert!(given.edits.device_nodes.is_sorted_by(|a, b| a.path < b.path));
         if !offer.pool.handover.device_nodes {
             prop_assert!(given.edits.device_nodes.is_empty());
@@ -186,7 +191,7 @@ proptest! {
         }
         let named = !given.cdi_devices.is_empty() || !given.annotations.is_empty();
         for unit in ids.iter().filter_map(|id| offer.unit(id)) {
-            let device = &offer.entry(unit).unwrap().device;
+            let device = &offer.entry_of_unit(unit).unwrap().device;
             let carried = named && device.vendor == VENDOR;
             let has = |path: &String| given.edits.device_nodes.iter().any(|d| d.path == *path);
             prop_assert!(carried || device.nodes.iter().all(|node| has(&node.path)));
@@ -195,11 +200,11 @@ proptest! {
 
     #[test]
     fn names_are_of_the_granted_devices_each_once((offer, ids) in requests()) {
-        let Ok(given) = grant(&offer, &ids) else { return Ok(()) };
+        let Ok(given) = grant_ids(&offer, &ids) else { return Ok(()) };
         let devices: BTreeSet<String> = ids
             .iter()
             .filter_map(|id| offer.unit(id))
-            .filter_map(|unit| offer.entry(unit))
+            .filter_map(|unit| offer.entry_of_unit(unit))
             .filter(|entry| entry.device.vendor == VENDOR)
             .map(|entry| match offer.pool.handover.ids {
                 IdStrategy::Uuid => entry.device.id.to_string(),

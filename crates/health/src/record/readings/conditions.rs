@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use config::Weight;
 use model::{Condition, ConditionName, ConditionState, Tier};
 
-use super::Finding;
+use super::CheckResult;
 use crate::{
-    Check, Now, Policy, policy,
-    record::{Flap, Record},
+    Check, HealthPolicy, Now, policy,
+    record::{DeviceRecord, RecurrenceKey},
 };
 
 /// Limit of conditions that are kept for a device, so that a probe with ever new names fills
@@ -18,16 +18,16 @@ const MOST: usize = 32;
 /// Limit of a reason, in characters; the rest is cut.
 const REASON_LIMIT: usize = 256;
 
-// === impl Record ===
+// === impl DeviceRecord ===
 
-impl Record {
+impl DeviceRecord {
     /// Checks the conditions of a reading. An existing finding whose condition is missing in the
     /// reading counts as not read.
     pub(super) fn examine_conditions(
         &mut self,
         tier: Tier,
         conditions: &[Condition],
-        policy: &Policy,
+        policy: &HealthPolicy,
         now: Now,
     ) {
         let conditions = worst(conditions);
@@ -37,13 +37,15 @@ impl Record {
         };
         let absent: Vec<Check> = self.standing.keys().filter(is_absent).cloned().collect();
         for check in absent {
-            self.find(check, Finding::Unread, policy, now);
+            self.apply_result(check, CheckResult::Unread, policy, now);
         }
         for (name, condition) in conditions {
             let check = Check::Condition(tier, name.clone());
             match condition.state {
-                ConditionState::Ok => self.find(check, Finding::Good, policy, now),
-                ConditionState::Unknown => self.find(check, Finding::Unread, policy, now),
+                ConditionState::Ok => self.apply_result(check, CheckResult::Passed, policy, now),
+                ConditionState::Unknown => {
+                    self.apply_result(check, CheckResult::Unread, policy, now)
+                }
                 ConditionState::Warning | ConditionState::Critical => {
                     self.fail_condition(check, condition, policy, now);
                 }
@@ -58,7 +60,7 @@ impl Record {
     }
 
     /// Drops conditions of the least weight until at most the limit is left.
-    pub(in crate::record) fn trim_conditions(&mut self, policy: &Policy) {
+    pub(in crate::record) fn trim_conditions(&mut self, policy: &HealthPolicy) {
         while count_conditions(self.standing.keys()) > MOST
             && let Some((_, lightest)) = self.lightest_condition(policy)
         {
@@ -68,18 +70,24 @@ impl Record {
     }
 
     /// Takes in a condition that is a warning or critical.
-    fn fail_condition(&mut self, check: Check, condition: &Condition, policy: &Policy, now: Now) {
+    fn fail_condition(
+        &mut self,
+        check: Check,
+        condition: &Condition,
+        policy: &HealthPolicy,
+        now: Now,
+    ) {
         let mild = condition.state == ConditionState::Warning;
         if !self.make_room(&check, mild, policy) {
             return;
         }
         let grace = condition.grace();
         if grace.is_zero() {
-            self.count_beginning(&check, policy, now);
+            self.count_if_beginning(&check, policy, now);
         }
         // A condition within its grace is in no verdict, and the next agent must continue its time.
         self.unsaved |= !grace.is_zero() && !self.standing.contains_key(&check);
-        let standing = self.stand(check, evidence(condition), now);
+        let standing = self.stand(check, describe_condition(condition), now);
         standing.mild = mild;
         standing.ends_with_reset = condition.ends_with_reset;
         standing.grace = grace;
@@ -87,7 +95,7 @@ impl Record {
 
     /// Makes room for a condition, if necessary by dropping one of less weight. Returns false if
     /// there is none.
-    fn make_room(&mut self, check: &Check, mild: bool, policy: &Policy) -> bool {
+    fn make_room(&mut self, check: &Check, mild: bool, policy: &HealthPolicy) -> bool {
         let stands = self.standing.contains_key(check);
         if stands || count_conditions(self.standing.keys()) < MOST {
             return true;
@@ -102,9 +110,9 @@ impl Record {
     }
 
     /// Returns the condition finding of the least weight, with that weight.
-    fn lightest_condition(&self, policy: &Policy) -> Option<(u8, Check)> {
+    fn lightest_condition(&self, policy: &HealthPolicy) -> Option<(u8, Check)> {
         let standing = self.standing.iter();
-        let conditions = standing.filter(|(check, _)| check.condition().is_some());
+        let conditions = standing.filter(|(check, _)| check.condition_name().is_some());
         conditions
             .map(|(check, standing)| (burden(check, standing.mild, policy), check))
             .min()
@@ -117,9 +125,9 @@ impl Record {
         let conditions = self.begun.keys().filter(|flap| is_condition(flap));
         let surplus = conditions.count().saturating_sub(MOST);
         for _ in 0..surplus {
-            let stands = |flap: &Flap| match flap {
-                Flap::Check(check) => self.standing.contains_key(check),
-                Flap::Residue => false,
+            let stands = |flap: &RecurrenceKey| match flap {
+                RecurrenceKey::Check(check) => self.standing.contains_key(check),
+                RecurrenceKey::Residue => false,
             };
             let begun = self.begun.iter();
             let idle = begun.filter(|(flap, _)| is_condition(flap) && !stands(flap));
@@ -154,8 +162,8 @@ fn severity(state: ConditionState) -> u8 {
 }
 
 /// Returns the weight of a condition as a number: the higher, the more it counts.
-fn burden(check: &Check, mild: bool, policy: &Policy) -> u8 {
-    match policy::weight(policy, check) {
+fn burden(check: &Check, mild: bool, policy: &HealthPolicy) -> u8 {
+    match policy::check_weight(policy, check) {
         Weight::Off => 0,
         Weight::Out if !mild => 2,
         Weight::Out | Weight::Warn => 1,
@@ -163,7 +171,7 @@ fn burden(check: &Check, mild: bool, policy: &Policy) -> u8 {
 }
 
 /// Returns `NAME: REASON`, or the state in place of a reason if the vendor gives none.
-fn evidence(condition: &Condition) -> String {
+fn describe_condition(condition: &Condition) -> String {
     let reason = match condition.reason.trim() {
         "" if condition.state == ConditionState::Critical => "critical",
         "" => "warning",
@@ -175,9 +183,11 @@ fn evidence(condition: &Condition) -> String {
 }
 
 fn count_conditions<'a>(checks: impl Iterator<Item = &'a Check>) -> usize {
-    checks.filter(|check| check.condition().is_some()).count()
+    checks
+        .filter(|check| check.condition_name().is_some())
+        .count()
 }
 
-fn is_condition(flap: &Flap) -> bool {
-    matches!(flap, Flap::Check(Check::Condition(..)))
+fn is_condition(flap: &RecurrenceKey) -> bool {
+    matches!(flap, RecurrenceKey::Check(Check::Condition(..)))
 }

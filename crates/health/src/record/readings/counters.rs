@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use config::Thresholds;
 use model::Trend;
 
-use super::Finding;
+use super::CheckResult;
 use crate::{Check, Now};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -15,7 +15,7 @@ const MOST: usize = 64;
 
 /// Counters of the last readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::record) struct Counters {
+pub(in crate::record) struct ReadingCounters {
     /// Errors of direct links to other cards, as last read.
     pub(in crate::record) link_errors: Option<u64>,
     /// Values of the last hour by check, the oldest first, each with the uptime of its reading.
@@ -24,16 +24,16 @@ pub(in crate::record) struct Counters {
 
 /// Growth of a counter over a time.
 #[derive(Clone, Copy, Debug)]
-struct Growth {
+struct CounterGrowth {
     by: u64,
     over: Duration,
 }
 
-// === impl Counters ===
+// === impl ReadingCounters ===
 
-impl Counters {
+impl ReadingCounters {
     /// Builds the counters after a restart: only the link errors are saved.
-    pub(in crate::record) fn since(link_errors: Option<u64>) -> Self {
+    pub(in crate::record) fn from_link_errors(link_errors: Option<u64>) -> Self {
         Self {
             link_errors,
             trends: BTreeMap::new(),
@@ -45,27 +45,27 @@ impl Counters {
         &mut self,
         errors: Option<u64>,
         thresholds: &Thresholds,
-    ) -> Finding {
+    ) -> CheckResult {
         let Some(errors) = errors else {
-            return Finding::Unread;
+            return CheckResult::Unread;
         };
         match self.link_errors.replace(errors) {
-            None => Finding::Open,
+            None => CheckResult::Undecided,
             Some(before) if errors.saturating_sub(before) > u64::from(thresholds.link_errors) => {
                 let new = errors - before;
-                Finding::Bad(format!("link errors since the reading before: {new}"))
+                CheckResult::Failed(format!("link errors since the reading before: {new}"))
             }
-            Some(_) => Finding::Good,
+            Some(_) => CheckResult::Passed,
         }
     }
 
     /// Makes the checks of the tier *trend*.
-    pub(super) fn findings(
+    pub(super) fn check_trend(
         &mut self,
         values: &Trend,
         thresholds: &Thresholds,
         now: Now,
-    ) -> Vec<(Check, Finding)> {
+    ) -> Vec<(Check, CheckResult)> {
         let mut rate = |check: Check, value, limit, what: &str| {
             let growth = self.growth(&check, value, now);
             (check, grown(value, growth, limit, what))
@@ -93,13 +93,13 @@ impl Counters {
         ];
         let energy = values.energy_millijoules;
         let growth = self.growth(&Check::Power, energy, now);
-        findings.push((Check::Power, power(energy, growth, limits)));
+        findings.push((Check::Power, check_power(energy, growth, limits)));
         findings
     }
 
     /// Takes in a value and returns the growth within the last hour, as far as values are known.
     /// `None` before the second value.
-    fn growth(&mut self, check: &Check, value: Option<u64>, now: Now) -> Option<Growth> {
+    fn growth(&mut self, check: &Check, value: Option<u64>, now: Now) -> Option<CounterGrowth> {
         let value = value?;
         let values = self.trends.entry(check.clone()).or_default();
         // A counter that fell was reset, by a reset of the card or by an operator; PCIe replays
@@ -115,7 +115,7 @@ impl Counters {
         }
         values.push((now.uptime, value));
         match values.as_slice() {
-            [(at, first), .., (_, last)] => Some(Growth {
+            [(at, first), .., (_, last)] => Some(CounterGrowth {
                 by: last - first,
                 over: now.uptime.saturating_sub(*at),
             }),
@@ -125,39 +125,48 @@ impl Counters {
 }
 
 /// Checks the growth of a counter against a limit per hour. Passes if there is no limit.
-fn grown(value: Option<u64>, growth: Option<Growth>, limit: Option<u32>, what: &str) -> Finding {
+fn grown(
+    value: Option<u64>,
+    growth: Option<CounterGrowth>,
+    limit: Option<u32>,
+    what: &str,
+) -> CheckResult {
     match (value, limit, growth) {
-        (_, None, _) => Finding::Good,
-        (None, ..) => Finding::Unread,
-        (_, _, None) => Finding::Open,
-        (_, Some(limit), Some(Growth { by, over })) if by > u64::from(limit) => {
+        (_, None, _) => CheckResult::Passed,
+        (None, ..) => CheckResult::Unread,
+        (_, _, None) => CheckResult::Undecided,
+        (_, Some(limit), Some(CounterGrowth { by, over })) if by > u64::from(limit) => {
             let minutes = over.as_secs().div_ceil(60);
-            Finding::Bad(format!(
+            CheckResult::Failed(format!(
                 "{what}: {by} in {minutes} min, and the limit is {limit} in an hour"
             ))
         }
-        _ => Finding::Good,
+        _ => CheckResult::Passed,
     }
 }
 
 /// Checks the mean power: energy over time. Undecided until `mean_time` is covered.
-fn power(value: Option<u64>, growth: Option<Growth>, limits: &Thresholds) -> Finding {
+fn check_power(
+    value: Option<u64>,
+    growth: Option<CounterGrowth>,
+    limits: &Thresholds,
+) -> CheckResult {
     let Some(limit) = limits.mean_watts else {
-        return Finding::Good;
+        return CheckResult::Passed;
     };
     if value.is_none() {
-        return Finding::Unread;
+        return CheckResult::Unread;
     }
     let Some(growth) = growth.filter(|growth| growth.over >= limits.mean_time) else {
-        return Finding::Open;
+        return CheckResult::Undecided;
     };
     let millis = u64::try_from(growth.over.as_millis()).unwrap_or(u64::MAX);
     // Millijoules per millisecond are watts.
     let watts = growth.by / millis.max(1);
     match watts > u64::from(limit) {
-        true => Finding::Bad(format!(
+        true => CheckResult::Failed(format!(
             "a mean power of {watts} W, and the limit is {limit} W"
         )),
-        false => Finding::Good,
+        false => CheckResult::Passed,
     }
 }

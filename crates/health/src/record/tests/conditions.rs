@@ -53,7 +53,8 @@ impl Bench {
             unsupported: Vec::new(),
             failures: Vec::new(),
         };
-        self.record.read(&reading, &self.policy, at(self.second));
+        self.record
+            .record_reading(&reading, &self.policy, at(self.second));
         self
     }
 
@@ -75,7 +76,7 @@ fn a_critical_condition_takes_the_device_out_until_it_is_ok() {
     let verdict = bench.verdict();
     assert_eq!(verdict.state, State::Unhealthy);
     assert_eq!(bench.kinds(), [CauseKind::Condition]);
-    assert_eq!(verdict.reason(), "ras.umc: 3 errors");
+    assert_eq!(verdict.join_evidence(), "ras.umc: 3 errors");
     assert_eq!(verdict.causes[0].since, at(60).wall);
     assert_eq!(
         verdict.causes[0].ends_when,
@@ -161,7 +162,7 @@ fn what_is_unknown_or_left_out_begins_and_ends_nothing() {
         assert_eq!(bench.state(), State::Unhealthy, "another tier's is another");
         bench.conditions(&[critical("ras.umc")]);
         assert_eq!(bench.evidence(), ["ras.umc: 3 errors"]);
-        bench.conditions(&conditions).record.uncordon();
+        bench.conditions(&conditions).record.end_cordon();
         assert_eq!(bench.verdict(), Verdict::default(), "an operator's word");
     }
 }
@@ -236,7 +237,7 @@ fn a_fabric_that_takes_long_is_a_warning_and_one_that_failed_stands_until_it_was
     assert_eq!(bench.evidence(), ["fabric-joining: 3 errors"]);
     assert_eq!(bench.warnings(), [CauseKind::Condition]);
     bench.conditions(&fabric(Critical, Ok));
-    assert_eq!(bench.verdict().reason(), "fabric: 3 errors");
+    assert_eq!(bench.verdict().join_evidence(), "fabric: 3 errors");
     assert_eq!(bench.warnings(), []);
     bench.wait(60).conditions(&fabric(Unknown, Warning));
     assert_eq!(bench.kinds(), [CauseKind::Condition]);
@@ -340,7 +341,7 @@ fn the_longest_grace_never_ends() {
 fn a_condition_that_comes_to_hand_late_stands_until_it_is_read() {
     let mut before = Bench::new();
     before.conditions(&[critical("ras.umc")]);
-    let saved = before.record.save(at(0));
+    let saved = before.record.to_saved(at(0));
     for (passed, states) in [(false, 1), (true, 0)] {
         let mut bench = Bench::new();
         if passed {
@@ -349,7 +350,7 @@ fn a_condition_that_comes_to_hand_late_stands_until_it_is_read() {
         let now = bench.now();
         bench
             .record
-            .inherit(saved.clone(), SAME, &bench.policy, now);
+            .merge_saved(saved.clone(), SAME, &bench.policy, now);
         assert_eq!(bench.kinds().len(), states);
     }
 }
@@ -391,7 +392,7 @@ fn of_more_than_32_conditions_those_that_weigh_most_are_kept() {
     worse[70] = critical(&name(70));
     bench.wait(60).conditions(&worse);
     assert_eq!(bench.state(), State::Unhealthy);
-    assert_eq!(bench.verdict().reason(), "block-070: 3 errors");
+    assert_eq!(bench.verdict().join_evidence(), "block-070: 3 errors");
     assert_eq!(bench.warnings().len(), 31);
     let before = bench.verdict();
     assert_eq!(bench.restart(SAME).verdict(), before);
@@ -411,7 +412,7 @@ fn names_that_are_ever_new_do_not_fill_the_memory() {
     assert_eq!(bench.verdict(), Verdict::default());
     assert_eq!(bench.record.begun.len(), 32);
     assert!(bench.record.passed.len() <= 32 + Check::ALL.len());
-    let saved = bench.record.save(bench.now());
+    let saved = bench.record.to_saved(bench.now());
     assert_eq!(saved.begun.len(), 32);
     assert!(
         saved
@@ -430,8 +431,8 @@ fn a_file_with_too_many_conditions_is_cut() {
     };
     let all: Vec<String> = (0..100).map(standing).collect();
     let text = format!(r#"{{"standing": [{}]}}"#, all.join(","));
-    let saved: Saved = serde_json::from_str(&text).unwrap();
-    let record = Record::restore(saved, SAME, &Policy::default(), at(0));
+    let saved: SavedDevice = serde_json::from_str(&text).unwrap();
+    let record = DeviceRecord::from_saved(saved, SAME, &HealthPolicy::default(), at(0));
     assert_eq!(record.standing.len(), 32);
 }
 
@@ -440,7 +441,7 @@ fn a_check_of_a_condition_is_read_by_its_name_as_it_was_written() {
     let name = || "ras.umc".parse().unwrap();
     for tier in [Tier::Working, Tier::Performing, Tier::Trend, Tier::Deep] {
         let check = Check::Condition(tier, name());
-        assert_eq!(Check::named(&check.name()), Some(check));
+        assert_eq!(Check::from_saved_name(&check.saved_name()), Some(check));
     }
     for text in [
         "condition",
@@ -448,6 +449,6 @@ fn a_check_of_a_condition_is_read_by_its_name_as_it_was_written() {
         "condition:present:a",
         "condition:deep:A b",
     ] {
-        assert_eq!(Check::named(text), None, "{text}");
+        assert_eq!(Check::from_saved_name(text), None, "{text}");
     }
 }

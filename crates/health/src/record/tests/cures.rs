@@ -191,7 +191,7 @@ fn an_idle_card_may_lower_its_pcie_generation_and_that_heals_nothing() {
     bench.read(performing(|_| {}));
     assert_eq!(bench.warnings(), []);
     bench.read(slow(Some(90)));
-    bench.record.uncordon();
+    bench.record.end_cordon();
     assert_eq!(bench.warnings(), [], "an operator's word ends it");
 }
 
@@ -204,7 +204,7 @@ fn what_is_not_read_stands_and_says_so() {
     let silent = working(|w| w.ecc_uncorrected = None);
     bench.read(silent.clone()).wait(60).read(silent);
     assert_eq!(
-        bench.verdict().reason(),
+        bench.verdict().join_evidence(),
         "memory errors that were not repaired since the driver was loaded: 1 (not read any more \
          since 1970-01-01T00:01:00Z)"
     );
@@ -217,7 +217,7 @@ fn what_is_not_supported_changes_nothing_and_is_listed() {
     let mut bench = Bench::new();
     let failure = CallFailure {
         fatal: false,
-        ..lost()
+        ..lost_call()
     };
     let reading = Reading {
         values: Values::Working(Working::default()),
@@ -225,9 +225,9 @@ fn what_is_not_supported_changes_nothing_and_is_listed() {
         unsupported: vec!["ecc_uncorrected".to_owned()],
         failures: vec![failure],
     };
-    bench.record.read(&reading, &bench.policy, at(0));
+    bench.record.record_reading(&reading, &bench.policy, at(0));
     assert_eq!(bench.verdict(), Verdict::default());
-    let listed: Vec<_> = bench.record.unsupported().collect();
+    let listed: Vec<_> = bench.record.unsupported_checks().collect();
     assert_eq!(
         listed,
         [(Tier::Working, &["ecc_uncorrected".to_owned()][..])]
@@ -241,9 +241,9 @@ fn a_check_up_that_meets_a_lost_card_counts_as_such_a_look() {
         values: Values::Performing(Performing::default()),
         conditions: Vec::new(),
         unsupported: Vec::new(),
-        failures: vec![lost()],
+        failures: vec![lost_call()],
     };
-    bench.record.read(&reading, &bench.policy, at(0));
+    bench.record.record_reading(&reading, &bench.policy, at(0));
     assert_eq!(bench.kinds(), [CauseKind::Lost]);
     assert_eq!(bench.back_after(), 20);
 }

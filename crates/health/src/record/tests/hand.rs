@@ -18,7 +18,7 @@ fn an_xid_that_wants_a_reset_stays_until_the_card_went_and_came_back() {
     assert!(bench.xid(48));
     bench.wait(1).well().wait(100_000).well();
     assert_eq!(bench.kinds(), [CauseKind::Event]);
-    bench.see(Sight::Missing("not listed")).wait(1);
+    bench.see(Observation::Missing("not listed")).wait(1);
     assert_eq!(bench.back_after(), 20);
 }
 
@@ -43,12 +43,12 @@ fn an_xid_that_follows_the_return_counts_anew() {
 fn a_driver_that_comes_and_goes_is_no_reset_and_one_that_was_loaded_anew_is() {
     let mut bench = Bench::new();
     bench.xid(48);
-    bench.see(Sight::NoDriver("no library")).wait(1);
+    bench.see(Observation::NoDriver("no library")).wait(1);
     for _ in 0..10 {
         bench.wait(10).well();
     }
     assert_eq!(bench.kinds(), [CauseKind::Event]);
-    bench.record.reloaded(&bench.policy);
+    bench.record.record_driver_reload(&bench.policy);
     assert_eq!(bench.verdict(), Verdict::default());
 }
 
@@ -69,8 +69,8 @@ fn an_xid_ends_when_an_operator_had_the_card_and_the_driver_asks_for_nothing() {
     let mut bench = Bench::new();
     bench.xid(48);
     let now = bench.now();
-    bench.record.release(at(600).wall, now);
-    bench.wait(60).record.resume();
+    bench.record.release_to_operator(at(600).wall, now);
+    bench.wait(60).record.end_release();
     bench.well();
     assert_eq!(
         bench.kinds(),
@@ -89,7 +89,7 @@ fn an_xid_ends_when_an_operator_had_the_card_and_the_driver_asks_for_nothing() {
 fn a_card_that_the_agent_itself_gave_up_keeps_its_verdict_until_its_time_is_over() {
     let mut bench = Bench::new();
     let now = bench.now();
-    bench.record.lend(at(25).wall, now);
+    bench.record.release_to_agent(at(25).wall, now);
     let verdict = bench.wait(24).verdict();
     assert_eq!(verdict.state, State::Healthy);
     assert_eq!(verdict.warnings[0].kind, CauseKind::Released);
@@ -106,12 +106,14 @@ fn an_xid_ends_with_a_reset_that_the_agent_had_done_and_not_with_one_that_failed
     bench.xid(48);
     for done in [false, true] {
         let now = bench.now();
-        bench.record.lend(at(bench.second + 25).wall, now);
+        bench
+            .record
+            .release_to_agent(at(bench.second + 25).wall, now);
         if done {
             bench.record.was_reset();
         }
         assert_eq!(bench.wait(5).kinds(), [CauseKind::Event], "nobody looked");
-        bench.record.resume();
+        bench.record.end_release();
         bench.well().read(asks(RecoveryAction::None));
         let expected: &[CauseKind] = if done { &[] } else { &[CauseKind::Event] };
         assert_eq!(bench.kinds(), expected);
@@ -147,14 +149,14 @@ fn a_program_s_fault_is_a_warning_that_ends_by_itself() {
     assert_eq!(bench.wait(1).verdict(), Verdict::default());
     bench.well();
     assert!(bench.record.take_unsaved());
-    assert_eq!(bench.record, Record::default(), "and is forgotten");
+    assert_eq!(bench.record, DeviceRecord::default(), "and is forgotten");
 }
 
 #[test]
 fn an_xid_that_is_ignored_leaves_nothing() {
     let mut bench = Bench::new();
     assert!(!bench.xid(43));
-    assert_eq!(bench.record, Record::default());
+    assert_eq!(bench.record, DeviceRecord::default());
 }
 
 #[test]
@@ -176,14 +178,14 @@ fn a_permanent_xid_ends_with_the_word_of_an_operator_only() {
     for _ in 0..10 {
         bench.wait(10).well();
     }
-    bench.record.reloaded(&bench.policy);
+    bench.record.record_driver_reload(&bench.policy);
     assert_eq!(bench.state(), State::Unhealthy);
     let ends_when = &bench.verdict().causes[0].ends_when;
     assert_eq!(
         ends_when,
         "an operator uncordons the card, or it was replaced by another"
     );
-    bench.record.uncordon();
+    bench.record.end_cordon();
     assert_eq!(bench.verdict(), Verdict::default());
 }
 
@@ -198,7 +200,7 @@ fn an_unrepaired_memory_error_ends_with_a_reset_or_when_its_counter_is_back() {
     let mut bench = Bench::new();
     let tell = |bench: &mut Bench, event| bench.record.happen(event, &bench.policy, at(0));
     tell(&mut bench, EventCode::ECC_CORRECTED);
-    assert_eq!(bench.record, Record::default());
+    assert_eq!(bench.record, DeviceRecord::default());
     tell(&mut bench, EventCode::ECC_UNCORRECTED);
     bench.read(counted(0));
     assert_eq!(bench.kinds(), [CauseKind::Ecc], "it was not counted yet");
@@ -221,16 +223,19 @@ fn an_endless_number_of_different_xids_takes_no_endless_room() {
 #[test]
 fn a_cordoned_card_is_in_maintenance_with_its_reason_until_it_is_uncordoned() {
     let mut bench = Bench::new();
-    bench.record.cordon("fan is loud", at(1));
-    bench.record.cordon("fan was changed", at(2));
+    bench.record.add_cordon("fan is loud", at(1));
+    bench.record.add_cordon("fan was changed", at(2));
     let verdict = bench.well().verdict();
     assert_eq!(verdict.state, State::Maintenance);
-    assert_eq!(verdict.reason(), "an operator cordoned it: fan was changed");
+    assert_eq!(
+        verdict.join_evidence(),
+        "an operator cordoned it: fan was changed"
+    );
     assert_eq!(verdict.causes[0].since, at(1).wall);
     bench.lose();
     assert_eq!(bench.kinds(), [CauseKind::Cordoned, CauseKind::Lost]);
     assert_eq!(bench.state(), State::Maintenance);
-    bench.record.uncordon();
+    bench.record.end_cordon();
     assert_eq!(bench.state(), State::Unhealthy, "a check still fails");
 }
 
@@ -247,7 +252,7 @@ fn the_word_of_an_operator_ends_flapping_and_what_is_not_read_any_more() {
         })
     };
     bench.read(pending(Some(true))).read(pending(None));
-    bench.record.uncordon();
+    bench.record.end_cordon();
     assert_eq!(bench.kinds(), [CauseKind::Lost]);
     assert_eq!(bench.back_after(), 20);
 }
@@ -255,14 +260,14 @@ fn the_word_of_an_operator_ends_flapping_and_what_is_not_read_any_more() {
 #[test]
 fn a_released_card_is_in_maintenance_until_somebody_looks_after_its_time_or_the_operator_is_done() {
     let mut bench = Bench::new();
-    bench.record.release(at(600).wall, at(0));
+    bench.record.release_to_operator(at(600).wall, at(0));
     bench.wait(599);
     assert_eq!(bench.kinds(), [CauseKind::Released]);
     assert_eq!(bench.state(), State::Maintenance);
     let ends_when = bench.verdict().causes[0].ends_when.clone();
     assert!(ends_when.contains("1970-01-01T00:10:00Z"), "{ends_when}");
     assert_eq!(bench.wait(1).state(), State::Maintenance);
-    bench.see(Sight::Unwatched("the probe stopped"));
+    bench.see(Observation::Unmonitored("the probe stopped"));
     assert_eq!(bench.state(), State::Maintenance, "nobody has looked");
     let reason = bench.verdict().causes[0].evidence.clone();
     assert!(
@@ -270,8 +275,8 @@ fn a_released_card_is_in_maintenance_until_somebody_looks_after_its_time_or_the_
         "{reason}"
     );
     assert_eq!(bench.well().verdict(), Verdict::default());
-    bench.record.release(at(9999).wall, bench.now());
-    bench.record.resume();
+    bench.record.release_to_operator(at(9999).wall, bench.now());
+    bench.record.end_release();
     assert_eq!(bench.verdict(), Verdict::default());
 }
 
@@ -287,14 +292,17 @@ fn a_foreign_process_withholds_the_card_for_a_while_and_for_longer_each_time() {
     found(&mut bench);
     bench.wait(29);
     assert_eq!(bench.kinds(), [CauseKind::Residue]);
-    assert_eq!(bench.verdict().reason(), "process 7 (python) uses 3 GiB");
+    assert_eq!(
+        bench.verdict().join_evidence(),
+        "process 7 (python) uses 3 GiB"
+    );
     assert_eq!(bench.wait(1).verdict(), Verdict::default());
     found(&mut bench);
     bench.wait(59);
     assert_eq!(bench.state(), State::Unhealthy);
     assert_eq!(bench.wait(1).verdict(), Verdict::default());
     found(&mut bench);
-    bench.record.clean();
+    bench.record.clear_residue();
     assert_eq!(bench.verdict(), Verdict::default());
 }
 

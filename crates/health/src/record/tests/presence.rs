@@ -15,7 +15,7 @@ fn a_lost_card_is_back_after_three_looks_over_twenty_seconds() {
     bench.wait(1).lose().wait(1);
     let verdict = bench.verdict();
     assert_eq!(verdict.state, State::Unhealthy);
-    assert_eq!(verdict.reason(), "nvmlDeviceGetUUID: GPU_IS_LOST");
+    assert_eq!(verdict.join_evidence(), "nvmlDeviceGetUUID: GPU_IS_LOST");
     assert_eq!(
         verdict.causes[0].ends_when,
         "the driver reads the device again, at 3 looks in a row over 20 s"
@@ -55,7 +55,7 @@ fn many_looks_at_once_are_not_time() {
 fn the_time_in_which_nobody_looked_is_no_time_in_which_a_card_was_well() {
     let mut bench = Bench::new();
     bench.lose().wait(1).well().wait(1).well();
-    bench.see(Sight::Unwatched("the probe stopped"));
+    bench.see(Observation::Unmonitored("the probe stopped"));
     bench.wait(600).well();
     assert_eq!(bench.state(), State::Unhealthy);
     assert_eq!(
@@ -72,7 +72,7 @@ fn a_row_of_looks_wants_more_of_them_until_there_are_enough() {
     assert!(!wants(&bench), "the first comes by itself");
     bench.wait(1).well();
     assert!(wants(&bench));
-    bench.record.release(at(600).wall, bench.now());
+    bench.record.release_to_operator(at(600).wall, bench.now());
     assert!(!wants(&bench), "nobody may look");
 }
 
@@ -113,14 +113,17 @@ fn a_card_that_stays_lost_flaps_once() {
     for _ in 0..20 {
         bench.lose().wait(10);
     }
-    bench.see(Sight::Missing("not listed")).wait(10).lose();
+    bench
+        .see(Observation::Missing("not listed"))
+        .wait(10)
+        .lose();
     assert_eq!(bench.back_after(), 20);
 }
 
 #[test]
 fn a_lost_card_that_is_not_listed_any_more_is_gone() {
     let mut bench = Bench::new();
-    bench.lose().wait(1).see(Sight::Missing("not listed"));
+    bench.lose().wait(1).see(Observation::Missing("not listed"));
     assert_eq!(bench.kinds(), [CauseKind::Gone]);
     assert_eq!(bench.back_after(), 20);
 }
@@ -128,9 +131,9 @@ fn a_lost_card_that_is_not_listed_any_more_is_gone() {
 #[test]
 fn a_hung_call_is_unknown_first_and_unhealthy_later() {
     let mut bench = Bench::new();
-    bench.wait(100).see(Sight::Stuck(&hung()));
+    bench.wait(100).see(Observation::Stuck(&hung()));
     assert_eq!(bench.state(), State::Unknown);
-    bench.wait(29).see(Sight::Stuck(&hung()));
+    bench.wait(29).see(Observation::Stuck(&hung()));
     assert_eq!(bench.state(), State::Unknown);
     assert_eq!(bench.wait(1).state(), State::Unhealthy);
     assert_eq!(bench.back_after(), 20);
@@ -140,7 +143,7 @@ fn a_hung_call_is_unknown_first_and_unhealthy_later() {
 fn a_hung_call_that_returns_in_time_costs_nothing() {
     let mut bench = Bench::new();
     for _ in 0..5 {
-        bench.see(Sight::Stuck(&hung())).wait(29).well();
+        bench.see(Observation::Stuck(&hung())).wait(29).well();
         assert_eq!(bench.state(), State::Healthy);
     }
 }
@@ -148,7 +151,9 @@ fn a_hung_call_that_returns_in_time_costs_nothing() {
 #[test]
 fn a_driver_that_fails_for_a_moment_takes_no_card_away() {
     let mut bench = Bench::new();
-    bench.see(Sight::Failed("nvmlInit_v2: UNKNOWN")).wait(29);
+    bench
+        .see(Observation::DriverFailed("nvmlInit_v2: UNKNOWN"))
+        .wait(29);
     assert_eq!(bench.state(), State::Unknown);
     assert_eq!(bench.well().state(), State::Healthy);
 }
@@ -156,7 +161,7 @@ fn a_driver_that_fails_for_a_moment_takes_no_card_away() {
 #[test]
 fn a_probe_that_is_down_is_not_held_against_the_card_by_default() {
     let mut bench = Bench::new();
-    bench.see(Sight::Unwatched("the probe exited"));
+    bench.see(Observation::Unmonitored("the probe exited"));
     assert_eq!(bench.wait(1_000_000).state(), State::Unknown);
     assert_eq!(bench.well().state(), State::Healthy);
 }
@@ -165,7 +170,9 @@ fn a_probe_that_is_down_is_not_held_against_the_card_by_default() {
 fn a_probe_that_is_down_for_long_takes_the_card_out_where_that_is_wanted() {
     let mut bench = Bench::new();
     bench.policy.health.on_monitor_loss = MonitorLoss::Drain;
-    bench.see(Sight::Unwatched("the probe exited")).wait(119);
+    bench
+        .see(Observation::Unmonitored("the probe exited"))
+        .wait(119);
     assert_eq!(bench.state(), State::Unknown);
     assert_eq!(bench.wait(1).state(), State::Unhealthy);
     assert_eq!(bench.well().state(), State::Healthy);
@@ -176,11 +183,11 @@ fn a_lost_card_stays_lost_while_nobody_can_look() {
     let mut bench = Bench::new();
     bench.lose();
     for blind in [
-        Sight::Unwatched("the probe stopped"),
-        Sight::Stuck(&hung()),
-        Sight::Failed("init"),
-        Sight::Untold(&lost()),
-        Sight::NoDriver("no library"),
+        Observation::Unmonitored("the probe stopped"),
+        Observation::Stuck(&hung()),
+        Observation::DriverFailed("init"),
+        Observation::Unreported(&lost_call()),
+        Observation::NoDriver("no library"),
     ] {
         bench.wait(100).see(blind);
         assert_eq!(bench.state(), State::Unhealthy, "{blind:?}");
@@ -191,16 +198,19 @@ fn a_lost_card_stays_lost_while_nobody_can_look() {
 #[test]
 fn a_failure_that_is_not_fatal_is_no_verdict() {
     let mut bench = Bench::new();
-    let mut failure = lost();
+    let mut failure = lost_call();
     failure.fatal = false;
-    assert_eq!(bench.see(Sight::Seen(&[failure])).state(), State::Healthy);
+    assert_eq!(
+        bench.see(Observation::Seen(&[failure])).state(),
+        State::Healthy
+    );
 }
 
 #[test]
 fn a_device_that_is_gone_has_been_for_so_long_and_one_that_is_back_has_not() {
     let mut bench = Bench::new();
-    bench.see(Sight::Missing("not listed")).wait(70);
-    let lasting = |bench: &Bench| bench.record.lasting(CauseKind::Gone, bench.now());
+    bench.see(Observation::Missing("not listed")).wait(70);
+    let lasting = |bench: &Bench| bench.record.finding_age(CauseKind::Gone, bench.now());
     assert_eq!(lasting(&bench), Some(Duration::from_secs(70)));
     bench.well();
     assert_eq!(bench.state(), State::Unhealthy);
@@ -213,18 +223,18 @@ proptest! {
     #[test]
     fn every_verdict_has_a_cause_and_a_way_back(steps in prop::collection::vec(0u8..10, 0..40)) {
         let mut bench = Bench::new();
-        let (lost, hung) = (lost(), hung());
+        let (lost, hung) = (lost_call(), hung());
         for step in steps {
             bench.wait(7);
             match step {
                 0 => drop(bench.well()),
-                1 => drop(bench.see(Sight::Unreadable(&lost))),
-                2 => drop(bench.see(Sight::Stuck(&hung))),
-                3 => drop(bench.see(Sight::Missing("not listed"))),
-                4 => drop(bench.see(Sight::Unwatched("down"))),
-                7 => drop(bench.see(Sight::Failed("nvmlInit_v2"))),
-                8 => drop(bench.see(Sight::NoDriver("no library"))),
-                9 => drop(bench.see(Sight::Untold(&lost))),
+                1 => drop(bench.see(Observation::Unreadable(&lost))),
+                2 => drop(bench.see(Observation::Stuck(&hung))),
+                3 => drop(bench.see(Observation::Missing("not listed"))),
+                4 => drop(bench.see(Observation::Unmonitored("down"))),
+                7 => drop(bench.see(Observation::DriverFailed("nvmlInit_v2"))),
+                8 => drop(bench.see(Observation::NoDriver("no library"))),
+                9 => drop(bench.see(Observation::Unreported(&lost))),
                 5 => { bench.xid(79); }
                 _ => { bench.xid(13); }
             }
@@ -234,7 +244,7 @@ proptest! {
                 prop_assert!(!cause.evidence.is_empty() && !cause.ends_when.is_empty());
             }
         }
-        bench.see(Sight::Missing("reset")).wait(1);
+        bench.see(Observation::Missing("reset")).wait(1);
         bench.back_after();
         prop_assert_eq!(bench.verdict().causes, Vec::new());
     }

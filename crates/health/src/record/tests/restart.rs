@@ -60,7 +60,7 @@ fn an_xid_that_wants_a_reset_survives_unless_node_or_driver_was_started_anew(
 fn a_permanent_xid_and_a_cordon_survive_a_reboot() {
     let mut bench = Bench::new();
     bench.xid(54);
-    bench.record.cordon("slot 3", at(5));
+    bench.record.add_cordon("slot 3", at(5));
     bench.restart(REBOOT).well();
     assert_eq!(bench.kinds(), [CauseKind::Cordoned, CauseKind::Event]);
     assert_eq!(
@@ -72,12 +72,12 @@ fn a_permanent_xid_and_a_cordon_survive_a_reboot() {
 #[test]
 fn a_release_ends_with_the_first_look_after_its_time_and_with_a_start_of_the_node() {
     let mut bench = Bench::new();
-    bench.record.release(at(600).wall, at(0));
+    bench.record.release_to_operator(at(600).wall, at(0));
     bench.wait(500).restart(SAME);
     assert_eq!(bench.state(), State::Maintenance);
     assert_eq!(bench.well().state(), State::Maintenance);
     assert_eq!(bench.wait(100).well().state(), State::Healthy);
-    bench.record.release(at(900).wall, bench.now());
+    bench.record.release_to_operator(at(900).wall, bench.now());
     let rebooted = Continuity {
         same_boot: false,
         same_driver: false,
@@ -109,7 +109,7 @@ fn a_card_that_was_well_for_a_moment_before_the_restart_flaps_when_it_is_lost_af
 #[test]
 fn a_card_that_did_not_answer_does_not_get_another_grace() {
     let mut bench = Bench::new();
-    bench.see(Sight::Stuck(&hung())).wait(40);
+    bench.see(Observation::Stuck(&hung())).wait(40);
     assert_eq!(bench.state(), State::Unhealthy);
     bench.restart(SAME);
     assert_eq!(bench.state(), State::Unhealthy);
@@ -120,26 +120,26 @@ fn a_card_that_did_not_answer_does_not_get_another_grace() {
 fn a_grace_of_less_than_a_second_is_not_given_twice_either() {
     let mut bench = Bench::new();
     bench.policy.health.unanswered_grace = Duration::from_millis(500);
-    bench.see(Sight::Stuck(&hung()));
+    bench.see(Observation::Stuck(&hung()));
     let soon = Now {
         uptime: Duration::from_millis(600),
         ..at(0)
     };
-    let saved = bench.record.save(soon);
-    let record = Record::restore(saved, SAME, &bench.policy, at(7));
+    let saved = bench.record.to_saved(soon);
+    let record = DeviceRecord::from_saved(saved, SAME, &bench.policy, at(7));
     assert_eq!(record.verdict(&bench.policy, at(7)).state, State::Unhealthy);
 }
 
 #[test]
 fn a_clock_that_starts_at_zero_loses_no_time() {
     let mut bench = Bench::new();
-    bench.see(Sight::Stuck(&hung())).wait(20).xid(13);
-    let saved = bench.record.save(bench.now());
+    bench.see(Observation::Stuck(&hung())).wait(20).xid(13);
+    let saved = bench.record.to_saved(bench.now());
     let started = |uptime| Now {
         uptime: Duration::from_secs(uptime),
         ..at(21)
     };
-    let record = Record::restore(saved, SAME, &bench.policy, started(0));
+    let record = DeviceRecord::from_saved(saved, SAME, &bench.policy, started(0));
     let state = |uptime| record.verdict(&bench.policy, started(uptime)).state;
     assert_eq!([state(9), state(10)], [State::Unknown, State::Unhealthy]);
     let warns = |uptime| {
@@ -187,13 +187,13 @@ fn what_checks_found_stands_until_they_pass_and_what_a_reset_ends_is_gone_after_
     bench.read(broken).restart(SAME);
     assert_eq!(bench.verdict().causes.len(), 3);
     bench.restart(REBOOT);
-    assert_eq!(bench.verdict().reason(), "a memory repair failed");
+    assert_eq!(bench.verdict().join_evidence(), "a memory repair failed");
 }
 
 #[test]
 fn whether_somebody_looked_is_not_kept() {
     let mut bench = Bench::new();
-    bench.see(Sight::Unwatched("down")).restart(SAME);
+    bench.see(Observation::Unmonitored("down")).restart(SAME);
     assert_eq!(bench.verdict(), Verdict::default());
 }
 
@@ -203,7 +203,7 @@ fn a_verdict_reads_the_same_after_a_restart() {
     bench.xid(48);
     bench.wait(3).lose();
     bench.record.residue("process 7", &bench.policy, at(3));
-    bench.record.cordon("", at(4));
+    bench.record.add_cordon("", at(4));
     let before = bench.verdict();
     assert_eq!(bench.restart(SAME).verdict(), before);
 }
@@ -220,22 +220,22 @@ fn what_another_version_wrote_and_this_one_does_not_know_is_left_out() {
         "begun": [{"what": "quantum", "times": 2, "last": "2026-01-01T00:00:00Z"}],
         "mood": "calm"
     }"#;
-    let saved: Saved = serde_json::from_str(text).unwrap();
+    let saved: SavedDevice = serde_json::from_str(text).unwrap();
     let mut bench = Bench::new();
-    bench.record = Record::restore(saved, SAME, &bench.policy, at(0));
+    bench.record = DeviceRecord::from_saved(saved, SAME, &bench.policy, at(0));
     assert_eq!(bench.kinds(), [CauseKind::Event, CauseKind::Lost]);
 }
 
 #[rstest]
-#[case(r#"{"xid": 48, "since": "2026-01-01T00:00:00Z"}"#, xid::code(48))]
+#[case(r#"{"xid": 48, "since": "2026-01-01T00:00:00Z"}"#, xid::xid_code(48))]
 #[case(r#"{"since": "2026-01-01T00:00:00Z"}"#, EventCode::ECC_UNCORRECTED)]
 fn events_that_were_kept_without_a_code_are_still_read(
     #[case] event: &str,
     #[case] code: EventCode,
 ) {
     let text = format!(r#"{{"events": [{event}]}}"#);
-    let saved: Saved = serde_json::from_str(&text).unwrap();
-    let record = Record::restore(saved, SAME, &Bench::new().policy, at(0));
+    let saved: SavedDevice = serde_json::from_str(&text).unwrap();
+    let record = DeviceRecord::from_saved(saved, SAME, &Bench::new().policy, at(0));
     assert!(record.events.keys().eq([&code]), "{record:?}");
 }
 
@@ -257,14 +257,14 @@ fn trouble_that_was_kept_under_an_older_name_is_still_read(
             "begun": [{{"what": "{name}", "times": 3, "last": "2026-01-01T00:00:00Z"}}],
             "nvlink_errors": 7}}"#
     );
-    let saved: Saved = serde_json::from_str(&text).unwrap();
-    let record = Record::restore(saved, SAME, &Bench::new().policy, at(0));
+    let saved: SavedDevice = serde_json::from_str(&text).unwrap();
+    let record = DeviceRecord::from_saved(saved, SAME, &Bench::new().policy, at(0));
     assert!(record.standing.keys().eq([&check]), "{record:?}");
-    assert_eq!(record.begun[&Flap::Check(check.clone())].times, 3);
+    assert_eq!(record.begun[&RecurrenceKey::Check(check.clone())].times, 3);
     assert_eq!(record.counters.link_errors, Some(7));
-    let again = serde_json::to_value(record.save(at(0))).unwrap();
-    assert_eq!(again["standing"][0]["check"], *check.name());
-    assert_eq!(again["begun"][0]["what"], *check.name());
+    let again = serde_json::to_value(record.to_saved(at(0))).unwrap();
+    assert_eq!(again["standing"][0]["check"], *check.saved_name());
+    assert_eq!(again["begun"][0]["what"], *check.saved_name());
     assert_eq!(again["link_errors"], 7);
 }
 
@@ -275,13 +275,13 @@ fn a_fabric_that_was_kept_as_checks_of_their_own_is_what_it_was() {
         "lasted_ms": 500000}"#;
     let read = |continuity| {
         let text = format!(r#"{{"standing": [{refused}, {joining}]}}"#);
-        let saved: Saved = serde_json::from_str(&text).unwrap();
+        let saved: SavedDevice = serde_json::from_str(&text).unwrap();
         let mut bench = Bench::new();
-        bench.record = Record::restore(saved, continuity, &bench.policy, at(0));
+        bench.record = DeviceRecord::from_saved(saved, continuity, &bench.policy, at(0));
         bench
     };
     let mut bench = read(SAME);
-    assert_eq!(bench.verdict().reason(), "x");
+    assert_eq!(bench.verdict().join_evidence(), "x");
     assert_eq!(bench.wait(99).warnings(), []);
     assert_eq!(bench.wait(1).warnings(), [CauseKind::Condition]);
     assert_eq!(bench.kinds(), [CauseKind::Condition]);
@@ -300,25 +300,26 @@ fn rows_and_pages_that_waited_are_one_trouble_that_passes_only_if_both_did() {
         "well": "2026-01-03T00:00:00Z"}"#;
     for both in [[pages, rows], [rows, pages]] {
         let text = format!(r#"{{"standing": [{}]}}"#, both.join(","));
-        let saved: Saved = serde_json::from_str(&text).unwrap();
+        let saved: SavedDevice = serde_json::from_str(&text).unwrap();
         let mut bench = Bench::new();
-        bench.record = Record::restore(saved, SAME, &bench.policy, at(0));
+        bench.record = DeviceRecord::from_saved(saved, SAME, &bench.policy, at(0));
         assert_eq!(bench.kinds(), [CauseKind::MemoryRepair]);
-        assert_eq!(bench.verdict().reason(), "pages");
+        assert_eq!(bench.verdict().join_evidence(), "pages");
     }
 }
 
 /// Saved state of an earlier agent, to be merged late.
-fn late(act: impl FnOnce(&mut Bench)) -> Saved {
+fn late(act: impl FnOnce(&mut Bench)) -> SavedDevice {
     let mut before = Bench::new();
     act(&mut before);
-    before.record.save(before.now())
+    before.record.to_saved(before.now())
 }
 
 impl Bench {
-    fn inherit(&mut self, saved: Saved, continuity: Continuity) -> &mut Self {
+    fn inherit(&mut self, saved: SavedDevice, continuity: Continuity) -> &mut Self {
         let now = self.now();
-        self.record.inherit(saved, continuity, &self.policy, now);
+        self.record
+            .merge_saved(saved, continuity, &self.policy, now);
         self
     }
 }
@@ -327,7 +328,7 @@ impl Bench {
 fn what_comes_to_hand_late_counts_where_nothing_newer_is_known() {
     let saved = late(|before| {
         before.xid(79);
-        before.record.cordon("a new fan", at(0));
+        before.record.add_cordon("a new fan", at(0));
     });
     let mut bench = Bench::new();
     bench.wait(5).well().inherit(saved, SAME);
@@ -339,11 +340,11 @@ fn what_comes_to_hand_late_counts_where_nothing_newer_is_known() {
 fn a_cordon_and_an_event_that_are_newer_than_what_comes_to_hand_late_stay() {
     let saved = late(|before| {
         before.xid(79);
-        before.record.cordon("old", at(0));
+        before.record.add_cordon("old", at(0));
     });
     let mut bench = Bench::new();
     bench.wait(5).xid(79);
-    bench.record.cordon("new", at(6));
+    bench.record.add_cordon("new", at(6));
     bench.wait(5).inherit(saved, SAME);
     let causes = bench.verdict().causes;
     assert!(causes[0].evidence.ends_with("new"), "{causes:?}");

@@ -7,7 +7,7 @@ use super::*;
 
 impl Bench {
     fn count(&mut self, counts: SinceReset) -> bool {
-        self.record.count(&counts, &self.policy)
+        self.record.record_counters(&counts, &self.policy)
     }
 }
 
@@ -188,11 +188,11 @@ fn what_is_read_late_of_an_agent_before_has_ended_if_the_card_was_reset_since() 
         bench.well();
         bench.xid(79);
         bench.count(energy(90_000));
-        let saved = bench.record.save(bench.now());
+        let saved = bench.record.to_saved(bench.now());
         let mut next = Bench::new();
         next.well();
         next.count(energy(joules));
-        next.record.inherit(saved, SAME, &next.policy, at(1));
+        next.record.merge_saved(saved, SAME, &next.policy, at(1));
         assert_eq!(next.state(), state);
     }
 }
@@ -236,5 +236,5 @@ fn what_was_counted_is_to_be_kept_beside_what_a_reset_ends() {
     assert!(kept(energy(12)), "a reset shows below twice as much, too");
     let mut well = Bench::new();
     well.well().count(energy(5));
-    assert!(well.record.save(well.now()).is_blank());
+    assert!(well.record.to_saved(well.now()).is_blank());
 }

@@ -1,50 +1,50 @@
 //! The state file does not grow without end.
 
 use super::*;
-use crate::Sight;
+use crate::Observation;
 
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
-type Devices = BTreeMap<DeviceId, Saved>;
+type Devices = BTreeMap<DeviceId, SavedDevice>;
 
 /// Returns the ids that are left at a moment.
 fn left(mut devices: Devices, now: Now) -> Vec<String> {
-    prune(&mut devices, &policy(), now);
+    prune_devices(&mut devices, &policy(), now);
     devices.keys().map(ToString::to_string).collect()
 }
 
 /// Returns a device with a record saved at a moment.
-fn kept(id: &str, now: Now, act: impl FnOnce(&mut Record)) -> (DeviceId, Saved) {
-    let mut record = Record::default();
+fn kept(id: &str, now: Now, act: impl FnOnce(&mut DeviceRecord)) -> (DeviceId, SavedDevice) {
+    let mut record = DeviceRecord::default();
     act(&mut record);
-    (id.into(), record.save(now))
+    (id.into(), record.to_saved(now))
 }
 
-fn broken(id: &str, now: Now) -> (DeviceId, Saved) {
+fn broken(id: &str, now: Now) -> (DeviceId, SavedDevice) {
     kept(id, now, |record| {
-        record.happen(xid::code(79), &policy(), now);
+        record.happen(xid::xid_code(79), &policy(), now);
     })
 }
 
-fn cordoned(id: &str, now: Now) -> (DeviceId, Saved) {
-    kept(id, now, |record| record.cordon("a new fan", now))
+fn cordoned(id: &str, now: Now) -> (DeviceId, SavedDevice) {
+    kept(id, now, |record| record.add_cordon("a new fan", now))
 }
 
 #[test]
 fn a_device_that_flapped_is_forgotten_with_the_flapping() {
-    let policy = Policy {
+    let policy = HealthPolicy {
         health: config::Health {
             passes: 1,
             hold_down: Duration::ZERO,
             ..config::Health::default()
         },
-        ..Policy::default()
+        ..HealthPolicy::default()
     };
     let flapped = || {
         let flapped = kept("GPU-0", at(0), |record| {
-            record.see(Sight::Missing("not listed"), &policy, at(0));
-            record.see(Sight::Seen(&[]), &policy, at(0));
+            record.observe(Observation::Missing("not listed"), &policy, at(0));
+            record.observe(Observation::Seen(&[]), &policy, at(0));
         });
         Devices::from([flapped])
     };
@@ -55,10 +55,10 @@ fn a_device_that_flapped_is_forgotten_with_the_flapping() {
 #[test]
 fn the_flapping_of_trouble_that_stands_is_not_forgotten() {
     let gone = kept("GPU-0", at(0), |record| {
-        record.see(Sight::Missing("not listed"), &policy(), at(0));
+        record.observe(Observation::Missing("not listed"), &policy(), at(0));
     });
     let mut devices = Devices::from([gone]);
-    prune(&mut devices, &policy(), at(DAY));
+    prune_devices(&mut devices, &policy(), at(DAY));
     assert_eq!(devices["GPU-0"].begun.len(), 1);
 }
 
@@ -88,7 +88,7 @@ fn of_too_many_the_oldest_go_and_those_that_are_cordoned_last() {
     assert_eq!(left[254], "GPU-254", "the newest of the others");
     let cordons = (0..300).map(|n| cordoned(&format!("GPU-{n:03}"), at(n)));
     let mut devices: Devices = cordons.collect();
-    prune(&mut devices, &policy(), at(2000));
+    prune_devices(&mut devices, &policy(), at(2000));
     assert_eq!(devices.len(), 256);
     assert!(devices.contains_key("GPU-299") && !devices.contains_key("GPU-000"));
 }
@@ -103,7 +103,7 @@ fn a_file_shrinks_by_its_changes_first_and_by_what_an_operator_said_last() {
         began: Vec::new(),
         ended: Vec::new(),
     };
-    let mut file = SavedFile {
+    let mut file = SavedHealth {
         devices: [
             cordoned("GPU-0", at(0)),
             broken("GPU-1", at(1)),
@@ -111,7 +111,7 @@ fn a_file_shrinks_by_its_changes_first_and_by_what_an_operator_said_last() {
         ]
         .into(),
         history: (0..3).map(change).collect(),
-        ..SavedFile::default()
+        ..SavedHealth::default()
     };
     let mut seen = Vec::new();
     while file.shrink() {

@@ -17,7 +17,7 @@ const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
 
 #[test]
 fn names_are_found_in_both_places() {
-    let held = parse(REAL, &[KIND]).unwrap();
+    let held = parse_checkpoint(REAL, &[KIND]).unwrap();
     let names = ["GPU-a", "0"].map(|name| format!("{KIND}={name}"));
     assert_eq!(held.names, names.into());
     assert_eq!(held.containers, 2);
@@ -29,7 +29,7 @@ fn names_are_found_in_both_places() {
     r#"{"Data":{"PodDeviceEntries":[{"PodUID":"a","ContainerName":"b","AllocResp":null}]}}"#
 )]
 fn a_record_without_names_holds_nothing(#[case] text: &str) {
-    assert_eq!(parse(text, &[KIND]), Ok(Held::default()));
+    assert_eq!(parse_checkpoint(text, &[KIND]), Ok(HeldNames::default()));
 }
 
 #[rstest]
@@ -43,8 +43,8 @@ fn a_record_without_names_holds_nothing(#[case] text: &str) {
 )]
 fn a_record_that_is_not_understood_says_so_with_its_path(#[case] text: &str) {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(held(dir.path(), &[KIND]), Ok(None));
+    assert_eq!(read_held_names(dir.path(), &[KIND]), Ok(None));
     fs_err::write(dir.path().join(RECORD), text).unwrap();
-    let error = held(dir.path(), &[KIND]).unwrap_err();
+    let error = read_held_names(dir.path(), &[KIND]).unwrap_err();
     assert!(error.contains(RECORD), "{error}");
 }

@@ -20,12 +20,12 @@ fn host(files: &[(&str, &str)]) -> TempDir {
     host
 }
 
-fn known(host: &Path, runtime: RuntimeSupport) -> Evidence {
+fn known(host: &Path, runtime: RuntimeSupport) -> SupportEvidence {
     let cdi = Cdi {
         runtime,
         ..Cdi::default()
     };
-    evidence(&cdi, &host.join("kubelet/device-plugins"), host)
+    find_kubelet_support(&cdi, &host.join("kubelet/device-plugins"), host)
 }
 
 #[rstest]
@@ -62,7 +62,7 @@ fn the_word_of_the_config_counts_more() {
 fn the_folder_is_looked_for_below_the_hosts_root_too() {
     let host = host(&[("no/such/kubelet/dra_manager_state", NEW)]);
     let dir = Path::new("/no/such/kubelet/device-plugins");
-    let found = evidence(&Cdi::default(), dir, host.path());
+    let found = find_kubelet_support(&Cdi::default(), dir, host.path());
     assert!(found.supported, "{}", found.reason);
 }
 

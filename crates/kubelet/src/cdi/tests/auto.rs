@@ -38,8 +38,8 @@ async fn auto_is_decided_and_never_blocks(
 ) {
     let mut stage = Stage::start(&[Auto], runtime, prepare);
     let offer = stage.offer(&["a"]).await;
-    assert_eq!(offer.healthy(), 1);
-    let decided = |status: &Status| {
+    assert_eq!(offer.healthy_count(), 1);
+    let decided = |status: &CdiStageStatus| {
         let mut lists = status.lists.iter();
         lists.any(|row| row.lists.strategies == [list] && row.why.contains(reason))
     };

@@ -85,7 +85,8 @@ async fn without_the_kubelets_record_every_name_stays() {
     let folder = stage.folder.path().join(PLUGINS);
     fs_err::create_dir_all(&folder).unwrap();
     fs_err::write(folder.join("kubelet_internal_checkpoint"), "{}").unwrap();
-    let noted = |status: &Status| status.notes.iter().any(|note| note.contains("checkpoint"));
+    let noted =
+        |status: &CdiStageStatus| status.notes.iter().any(|note| note.contains("checkpoint"));
     stage.until(noted).await;
     stage.has(&["=a", "=all", "=b"]).await;
     idle(stage.folder.path());
@@ -122,17 +123,17 @@ async fn names_of_the_other_kind_stay_for_those_who_have_them() {
 }
 
 /// Runs a round in which the disk does not answer, and one for new offers when it answers again.
-async fn hang(memory: &mut Memory, settings: &Settings, meanwhile: impl FnOnce()) {
-    let round = Round {
+async fn hang(memory: &mut SpecKeeper, settings: &CdiSettings, meanwhile: impl FnOnce()) {
+    let round = RoundInput {
         draft: Offers::default(),
         snapshot: Arc::clone(&offer(&[Envvar], &["a"]).snapshot),
         config: Arc::default(),
     };
-    let end = hang_lane(&mut memory.settling, Outcome::default).await;
+    let end = hang_lane(&mut memory.settling, StoreOutcome::default).await;
     let (_, status) = memory.round(settings, &round, true).await;
     assert!(status.files[0].problem.is_some(), "{status:?}");
     drop(end);
-    memory.settling.resume(LONG).await.unwrap().unwrap();
+    memory.settling.resume_wait(LONG).await.unwrap().unwrap();
     meanwhile();
     memory.round(settings, &round, false).await;
 }
@@ -144,27 +145,27 @@ async fn what_containers_hold_stays_while_the_disk_does_not_tell_who_holds_what(
         dir: folder.path().to_owned(),
         ..config::Config::default().cdi
     };
-    let settings = Settings::new(
+    let settings = CdiSettings::new(
         cdi,
         VENDORS,
         folder.path().to_owned(),
         folder.path().join(PLUGINS),
     );
     let made = offer(&[CdiCri], &["a"]);
-    let round = Round {
+    let round = RoundInput {
         snapshot: Arc::clone(&made.snapshot),
         draft: Arc::from([Arc::clone(&made)]),
         config: Arc::default(),
     };
     idle(folder.path());
-    let mut memory = Memory::default();
-    memory.ask([&*made.pool].into_iter(), Duration::ZERO);
+    let mut memory = SpecKeeper::default();
+    memory.set_asked([&*made.pool].into_iter(), Duration::ZERO);
     memory.round(&settings, &round, true).await;
     let file = folder.path().join(FILE);
     assert!(file.exists());
     let left = offer(&[Envvar], &["a"]);
-    for mut memory in [Memory::default(), memory] {
-        memory.ask([&*left.pool].into_iter(), Duration::ZERO);
+    for mut memory in [SpecKeeper::default(), memory] {
+        memory.set_asked([&*left.pool].into_iter(), Duration::ZERO);
         hang(&mut memory, &settings, || {
             record(folder.path(), &["a"], &[])
         })

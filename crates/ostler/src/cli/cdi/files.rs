@@ -22,15 +22,15 @@ pub(super) struct SpecFile {
 // === impl SpecFile ===
 
 impl SpecFile {
-    fn read(path: &Path) -> Self {
+    fn load_spec_file(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            spec: read(path),
+            spec: parse_spec_file(path),
         }
     }
 
     /// Qualified names in the file: `vendor/class=name`. Empty if the file cannot be read.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(super) fn qualified_names(&self) -> Vec<String> {
         let Ok(spec) = &self.spec else {
             return Vec::new();
         };
@@ -42,7 +42,7 @@ impl SpecFile {
     }
 
     /// CDI version that the file declares; `-` without one.
-    pub(super) fn version(&self) -> &str {
+    pub(super) fn declared_version(&self) -> &str {
         let spec = self.spec.as_ref().ok();
         let version = spec.and_then(|spec| spec.get("cdiVersion")?.as_str());
         version.unwrap_or("-")
@@ -54,12 +54,12 @@ impl SpecFile {
 ///
 /// # Errors
 /// A folder cannot be read. A file that cannot be read is no error here: see [`SpecFile::spec`].
-pub(super) fn find(places: &[PathBuf]) -> anyhow::Result<Vec<SpecFile>> {
+pub(super) fn find_spec_files(places: &[PathBuf]) -> anyhow::Result<Vec<SpecFile>> {
     let mut files = Vec::new();
     for place in places {
         if !place.is_dir() {
             match place.exists() || !DIRS.iter().any(|dir| Path::new(dir) == place) {
-                true => files.push(SpecFile::read(place)),
+                true => files.push(SpecFile::load_spec_file(place)),
                 false => continue,
             }
             continue;
@@ -71,7 +71,7 @@ pub(super) fn find(places: &[PathBuf]) -> anyhow::Result<Vec<SpecFile>> {
         paths.retain(|path| is_spec(path));
         // The order of readdir(3) differs between file systems.
         paths.sort();
-        files.extend(paths.iter().map(|path| SpecFile::read(path)));
+        files.extend(paths.iter().map(|path| SpecFile::load_spec_file(path)));
     }
     Ok(files)
 }
@@ -91,7 +91,7 @@ fn is_spec(path: &Path) -> bool {
     matches!(ending, Some("json" | "yaml")) && path.is_file()
 }
 
-fn read(path: &Path) -> Result<Value, String> {
+fn parse_spec_file(path: &Path) -> Result<Value, String> {
     let text = fs_err::read_to_string(path).map_err(|error| error.to_string())?;
     if path.extension().is_some_and(|ending| ending == "json") {
         return serde_json::from_str(&text).map_err(|error| format!("it is no JSON: {error}"));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use cdi::Spec;
+use cdi::CdiSpec;
 use clap::ValueEnum;
 use config::{Config, Handover};
 use model::{Phase, Snapshot};
@@ -16,7 +16,7 @@ use probe::protocol::FileSearch;
 use rules::{Rules, SpecRequest, SpecScope, Specs};
 
 use crate::{
-    cli::{SpecFlags, block_on, devices::look, place::Place, table},
+    cli::{SpecFlags, block_on, devices::read_hardware, place::HostFlags, table},
     vendors::VENDORS,
 };
 
@@ -28,14 +28,14 @@ const MODE: u32 = 0o644;
 /// Without a config the specs name every device, by UUID and by index; with a config, they have what
 /// its pools ask for. Notes on what containers will lack go to standard error.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct CdiGenerateArgs {
     /// The folder for the files; without it, the specs are printed
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
     /// The format of the specs
     #[arg(long, value_name = "FORM", default_value = "json")]
-    format: Form,
+    format: SpecFormat,
 
     /// The config file of the agent
     #[arg(long, env = "OSTLER_CONFIG", value_name = "FILE")]
@@ -49,25 +49,30 @@ pub(super) struct Args {
     vendor: SpecFlags,
 
     #[command(flatten)]
-    place: Place,
+    place: HostFlags,
 }
 
 /// Format of spec files. Runtimes read both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum SpecFormat {
     #[default]
     Json,
     Yaml,
 }
 
-// === impl Args ===
+// === impl CdiGenerateArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let overrides = self.place.overrides();
-        let resolved = config::native(self.config.as_deref(), overrides, &config::Origin::flag)?;
-        let snapshot = block_on(look(resolved.config.clone(), FileSearch::Now))??.snapshot();
-        let mut made = self.make(&resolved.config, &snapshot);
+impl CdiGenerateArgs {
+    pub(super) fn generate_specs(self) -> anyhow::Result<ExitCode> {
+        let overrides = self.place.to_overrides();
+        let resolved = config::native(
+            self.config.as_deref(),
+            overrides,
+            &config::ValueOrigin::of_flag,
+        )?;
+        let snapshot =
+            block_on(read_hardware(resolved.config.clone(), FileSearch::Now))??.to_snapshot();
+        let mut made = self.make_specs(&resolved.config, &snapshot);
         made.notes
             .extend(self.vendor.missing_hook(&resolved.config));
         for note in &made.notes {
@@ -77,14 +82,14 @@ impl Args {
             bail!("{}", why_none(&snapshot));
         }
         for contents in made.specs {
-            self.put(&Spec::from(contents))?;
+            self.write_spec(&CdiSpec::from(contents))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
     /// Makes the specs of every vendor. If the rules of a vendor with devices refuse, the notes have
     /// the reason.
-    fn make(&self, config: &Config, snapshot: &Snapshot) -> Specs {
+    fn make_specs(&self, config: &Config, snapshot: &Snapshot) -> Specs {
         let mut settings = config.backends.clone();
         self.vendor.set_backends(&mut settings);
         let mut all = Specs::default();
@@ -107,7 +112,7 @@ impl Args {
             } else {
                 SpecScope::Everything(&usual)
             };
-            let made = rules.specs(&SpecRequest {
+            let made = rules.make_specs(&SpecRequest {
                 snapshot,
                 settings: &settings,
                 scope,
@@ -135,31 +140,31 @@ impl Args {
         asked
     }
 
-    fn put(&self, spec: &Spec) -> anyhow::Result<()> {
+    fn write_spec(&self, spec: &CdiSpec) -> anyhow::Result<()> {
         let text = match self.format {
-            Form::Json => spec.to_text(),
+            SpecFormat::Json => spec.to_text(),
             // With the document marker that `nvidia-ctk cdi generate` writes.
-            Form::Yaml => format!("---\n{}", table::text(spec, true)?),
+            SpecFormat::Yaml => format!("---\n{}", table::serialize_output(spec, true)?),
         };
         let mut out = std::io::stdout();
         let Some(dir) = &self.output else {
             return Ok(out.write_all(text.as_bytes())?);
         };
-        let path = file(dir, &spec.kind, self.format);
+        let path = spec_path(dir, &spec.kind, self.format);
         fs_err::create_dir_all(dir)?;
         // Whole, by rename: a runtime watches the folder (container-device-interface,
         // pkg/cdi/cache.go) and must not read half a file.
-        host::atomic::write(&path, text.as_bytes(), MODE)
+        host::atomic::replace_file(&path, text.as_bytes(), MODE)
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(writeln!(out, "{}", path.display())?)
     }
 }
 
 /// Path of a spec's file. It is the same as the agent's for kinds that the agent writes.
-fn file(dir: &Path, kind: &str, form: Form) -> PathBuf {
+fn spec_path(dir: &Path, kind: &str, form: SpecFormat) -> PathBuf {
     let ending = match form {
-        Form::Json => "json",
-        Form::Yaml => "yaml",
+        SpecFormat::Json => "json",
+        SpecFormat::Yaml => "yaml",
     };
     dir.join(format!("{}.{ending}", kind.replace('/', "-")))
 }
@@ -172,7 +177,7 @@ fn pools_ask(config: &Config) -> bool {
 
 /// Returns true if the vendor's probe reports devices.
 fn is_running(rules: &dyn Rules, snapshot: &Snapshot) -> bool {
-    let backend = snapshot.backend(rules.vendor().name);
+    let backend = snapshot.find_backend(rules.vendor().name);
     backend.is_some_and(|backend| backend.phase == Phase::Running)
 }
 

@@ -4,46 +4,46 @@ use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use serde::Serialize;
 
-use super::files::{SpecFile, find, or_usual};
-use crate::cli::table::{Output, table, text};
+use super::files::{SpecFile, find_spec_files, or_usual};
+use crate::cli::table::{OutputFormat, new_table, serialize_output};
 
 /// List the names in the CDI specs of this host.
 ///
 /// The exit status is 1 if a file cannot be read.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct CdiListArgs {
     /// Folders and files to read [default: /etc/cdi and /var/run/cdi]
     #[arg(value_name = "DIR")]
     places: Vec<PathBuf>,
 
     /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Output,
+    output: OutputFormat,
 }
 
 /// One name, and the spec file that has it.
 #[derive(Debug, Serialize)]
-struct Row {
+struct NameRow {
     name: String,
     version: String,
     file: PathBuf,
 }
 
-// === impl Args ===
+// === impl CdiListArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let files = find(&or_usual(self.places))?;
+impl CdiListArgs {
+    pub(super) fn list_names(self) -> anyhow::Result<ExitCode> {
+        let files = find_spec_files(&or_usual(self.places))?;
         for file in &files {
             if let Err(problem) = &file.spec {
                 anstream::eprintln!("{}: {problem}", file.path.display());
             }
         }
-        let rows: Vec<Row> = files.iter().flat_map(rows).collect();
+        let rows: Vec<NameRow> = files.iter().flat_map(name_rows).collect();
         let output = match self.output {
-            Output::Table => page(&rows),
-            Output::Json => text(&rows, false)?,
-            Output::Yaml => text(&rows, true)?,
+            OutputFormat::Table => format_names(&rows),
+            OutputFormat::Json => serialize_output(&rows, false)?,
+            OutputFormat::Yaml => serialize_output(&rows, true)?,
         };
         std::io::stdout().write_all(output.as_bytes())?;
         match files.iter().any(|file| file.spec.is_err()) {
@@ -53,22 +53,22 @@ impl Args {
     }
 }
 
-fn rows(file: &SpecFile) -> Vec<Row> {
-    let names = file.names().into_iter();
+fn name_rows(file: &SpecFile) -> Vec<NameRow> {
+    let names = file.qualified_names().into_iter();
     names
-        .map(|name| Row {
+        .map(|name| NameRow {
             name,
-            version: file.version().to_owned(),
+            version: file.declared_version().to_owned(),
             file: file.path.clone(),
         })
         .collect()
 }
 
-fn page(rows: &[Row]) -> String {
+fn format_names(rows: &[NameRow]) -> String {
     if rows.is_empty() {
         return "no CDI device\n".to_owned();
     }
-    let mut page = table(&["NAME", "CDI", "FILE"]);
+    let mut page = new_table(&["NAME", "CDI", "FILE"]);
     for row in rows {
         let file = row.file.display().to_string();
         page.add_row([&row.name, &row.version, &file]);

@@ -7,18 +7,18 @@ use std::{
     process::ExitCode,
 };
 
-use cdi::{Problem, Severity, Spec, check};
+use cdi::{CdiSpec, SpecProblem, SpecSeverity, check_spec};
 use rules::ContainerEdits;
 use serde::Serialize;
 
-use super::files::{SpecFile, find, or_usual};
-use crate::cli::table::{Output, table, text};
+use super::files::{SpecFile, find_spec_files, or_usual};
+use crate::cli::table::{OutputFormat, new_table, serialize_output};
 
 /// Check CDI specs: CDI's own rules, missing files, duplicate names.
 ///
 /// All problems are shown at once. The exit status is 1 if there are errors.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct CdiValidateArgs {
     /// Files and folders [default: /etc/cdi and /var/run/cdi]
     #[arg(value_name = "FILE|DIR")]
     places: Vec<PathBuf>,
@@ -34,51 +34,51 @@ pub(super) struct Args {
 
     /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Output,
+    output: OutputFormat,
 }
 
 /// Result of the checks.
 #[derive(Debug, Serialize)]
-struct Report {
+struct ValidationReport {
     /// Number of files that were checked.
     files: usize,
     /// Number of names in them.
     names: usize,
-    problems: Vec<Row>,
+    problems: Vec<ProblemRow>,
 }
 
 /// One problem of one file.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ProblemRow {
     file: PathBuf,
     #[serde(flatten)]
-    problem: Problem,
+    problem: SpecProblem,
 }
 
-// === impl Args ===
+// === impl CdiValidateArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let files = find(&or_usual(self.places))?;
-        let mut problems: Vec<Row> = files
+impl CdiValidateArgs {
+    pub(super) fn validate_specs(self) -> anyhow::Result<ExitCode> {
+        let files = find_spec_files(&or_usual(self.places))?;
+        let mut problems: Vec<ProblemRow> = files
             .iter()
-            .flat_map(|file| judge(file, &self.host_root))
+            .flat_map(|file| check_spec_file(file, &self.host_root))
             .collect();
-        problems.extend(conflicts(&files));
-        let bad = |row: &Row| row.problem.severity == Severity::Error;
+        problems.extend(find_conflicts(&files));
+        let bad = |row: &ProblemRow| row.problem.severity == SpecSeverity::Error;
         let code = match problems.iter().any(bad) {
             true => ExitCode::FAILURE,
             false => ExitCode::SUCCESS,
         };
-        let report = Report {
+        let report = ValidationReport {
             files: files.len(),
-            names: files.iter().map(|file| file.names().len()).sum(),
+            names: files.iter().map(|file| file.qualified_names().len()).sum(),
             problems,
         };
         let output = match self.output {
-            Output::Table => page(&report),
-            Output::Json => text(&report, false)?,
-            Output::Yaml => text(&report, true)?,
+            OutputFormat::Table => format_report(&report),
+            OutputFormat::Json => serialize_output(&report, false)?,
+            OutputFormat::Yaml => serialize_output(&report, true)?,
         };
         std::io::stdout().write_all(output.as_bytes())?;
         Ok(code)
@@ -86,19 +86,19 @@ impl Args {
 }
 
 /// Checks one file.
-fn judge(file: &SpecFile, root: &Path) -> Vec<Row> {
+fn check_spec_file(file: &SpecFile, root: &Path) -> Vec<ProblemRow> {
     let problems = match &file.spec {
-        Err(problem) => vec![note("", Severity::Error, problem.clone())],
+        Err(problem) => vec![new_problem("", SpecSeverity::Error, problem.clone())],
         Ok(value) => {
-            let mut problems = check(value);
+            let mut problems = check_spec(value);
             // A spec that does not parse names no files to check.
-            if let Ok(spec) = serde_json::from_value::<Spec>(value.clone()) {
-                problems.extend(missing(&spec, root));
+            if let Ok(spec) = serde_json::from_value::<CdiSpec>(value.clone()) {
+                problems.extend(find_missing_files(&spec, root));
             }
             problems
         }
     };
-    let row = |problem| Row {
+    let row = |problem| ProblemRow {
         file: file.path.clone(),
         problem,
     };
@@ -106,7 +106,7 @@ fn judge(file: &SpecFile, root: &Path) -> Vec<Row> {
 }
 
 /// Finds files that the spec needs and that the host does not have.
-fn missing(spec: &Spec, root: &Path) -> Vec<Problem> {
+fn find_missing_files(spec: &CdiSpec, root: &Path) -> Vec<SpecProblem> {
     let devices = spec.devices.iter().enumerate();
     let devices = devices.map(|(n, device)| {
         let at = format!("devices[{n}].containerEdits");
@@ -119,43 +119,47 @@ fn missing(spec: &Spec, root: &Path) -> Vec<Problem> {
         .collect()
 }
 
-fn missing_of(at: &str, edits: &ContainerEdits, root: &Path) -> Vec<Problem> {
+fn missing_of(at: &str, edits: &ContainerEdits, root: &Path) -> Vec<SpecProblem> {
     let mut problems = Vec::new();
-    let mut look = |place: String, path: &str, severity: Severity| {
+    let mut look = |place: String, path: &str, severity: SpecSeverity| {
         // `Path::join` with an absolute path would replace the root.
         if !root.join(path.trim_start_matches('/')).exists() {
             let text = format!("{path} is not on the host");
-            problems.push(note(&format!("{at}.{place}"), severity, text));
+            problems.push(new_problem(&format!("{at}.{place}"), severity, text));
         }
     };
     for (n, node) in edits.device_nodes.iter().enumerate() {
         // With type and major in the spec, a runtime makes the node without the host's one
         // (container-device-interface, pkg/cdi/container-edits_unix.go, `fillMissingInfo`).
         let severity = match node.kind.is_some() && node.major.is_some() {
-            true => Severity::Warning,
-            false => Severity::Error,
+            true => SpecSeverity::Warning,
+            false => SpecSeverity::Error,
         };
         look(format!("deviceNodes[{n}]"), node.outside(), severity);
     }
     for (n, mount) in edits.mounts.iter().enumerate() {
         // Other mounts, such as a tmpfs, have no source on the host.
         if mount.kind.is_none() || mount.options.iter().any(|option| option.contains("bind")) {
-            look(format!("mounts[{n}]"), &mount.host_path, Severity::Error);
+            look(
+                format!("mounts[{n}]"),
+                &mount.host_path,
+                SpecSeverity::Error,
+            );
         }
     }
     for (n, hook) in edits.hooks.iter().enumerate() {
-        look(format!("hooks[{n}]"), &hook.path, Severity::Error);
+        look(format!("hooks[{n}]"), &hook.path, SpecSeverity::Error);
     }
     problems
 }
 
 /// Finds names that several files have. In one folder neither can be used; of two folders the later
 /// one wins (container-device-interface, pkg/cdi/cache.go, `refresh`).
-fn conflicts(files: &[SpecFile]) -> Vec<Row> {
+fn find_conflicts(files: &[SpecFile]) -> Vec<ProblemRow> {
     let mut seen: BTreeMap<String, &Path> = BTreeMap::new();
     let mut rows = Vec::new();
     for file in files {
-        for name in file.names() {
+        for name in file.qualified_names() {
             let Some(first) = seen.insert(name.clone(), &file.path) else {
                 continue;
             };
@@ -163,39 +167,39 @@ fn conflicts(files: &[SpecFile]) -> Vec<Row> {
                 continue;
             }
             let (severity, effect) = match first.parent() == file.path.parent() {
-                true => (Severity::Error, "neither can be used"),
-                false => (Severity::Warning, "the later folder wins"),
+                true => (SpecSeverity::Error, "neither can be used"),
+                false => (SpecSeverity::Warning, "the later folder wins"),
             };
             let text = format!("{name} is in {} too: {effect}", first.display());
-            rows.push(Row {
+            rows.push(ProblemRow {
                 file: file.path.clone(),
-                problem: note("", severity, text),
+                problem: new_problem("", severity, text),
             });
         }
     }
     rows
 }
 
-fn note(at: &str, severity: Severity, text: String) -> Problem {
-    Problem {
+fn new_problem(at: &str, severity: SpecSeverity, text: String) -> SpecProblem {
+    SpecProblem {
         at: at.to_owned(),
         severity,
         text,
     }
 }
 
-fn page(report: &Report) -> String {
+fn format_report(report: &ValidationReport) -> String {
     let counts = [(report.files, "file"), (report.names, "name")];
     let counts = counts.map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));
     let counts = counts.join(", ");
     if report.problems.is_empty() {
         return format!("{counts}: nothing is wrong\n");
     }
-    let mut page = table(&["SEVERITY", "FILE", "PLACE", "PROBLEM"]);
-    for Row { file, problem } in &report.problems {
+    let mut page = new_table(&["SEVERITY", "FILE", "PLACE", "PROBLEM"]);
+    for ProblemRow { file, problem } in &report.problems {
         let severity = match problem.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
+            SpecSeverity::Error => "error",
+            SpecSeverity::Warning => "warning",
         };
         let at = match problem.at.as_str() {
             "" => "-",

@@ -6,14 +6,14 @@ use std::{
     process::ExitCode,
 };
 
-use config::{Error, Origin, Overrides, Problem};
+use config::{ConfigProblem, Error, Overrides, ValueOrigin};
 use serde::Serialize;
 
 use crate::{
     CONFIG,
     cli::{
         DropIn, DropInFlags,
-        table::{Output, text},
+        table::{OutputFormat, serialize_output},
     },
 };
 
@@ -24,14 +24,14 @@ use crate::{
 /// a file is invalid, and 0 if there are only warnings.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {
+pub(super) struct ConfigCheckArgs {
     /// The files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
     /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Output,
+    output: OutputFormat,
 
     #[command(flatten)]
     drop_in: DropInFlags,
@@ -39,51 +39,51 @@ pub(super) struct Args {
 
 /// Result of the check of one file.
 #[derive(Debug, Serialize)]
-struct Verdict {
+struct FileVerdict {
     file: PathBuf,
     /// Dialect: `ostler` or `nvidia`.
     kind: &'static str,
     /// Reason for which the file could not be read at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<String>,
-    problems: Vec<Problem>,
+    problems: Vec<ConfigProblem>,
 }
 
-// === impl Args ===
+// === impl ConfigCheckArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let drop_in = self.drop_in.parse(None)?;
-        let verdicts: Vec<Verdict> = self
+impl ConfigCheckArgs {
+    pub(super) fn check_files(self) -> anyhow::Result<ExitCode> {
+        let drop_in = self.drop_in.parse_flags(None)?;
+        let verdicts: Vec<FileVerdict> = self
             .files
             .iter()
-            .map(|path| self.judge(path, &drop_in))
+            .map(|path| self.check_config_file(path, &drop_in))
             .collect();
         let output = match self.output {
-            Output::Table => page(&verdicts),
-            Output::Json => text(&verdicts, false)?,
-            Output::Yaml => text(&verdicts, true)?,
+            OutputFormat::Table => format_verdicts(&verdicts),
+            OutputFormat::Json => serialize_output(&verdicts, false)?,
+            OutputFormat::Yaml => serialize_output(&verdicts, true)?,
         };
         std::io::stdout().write_all(output.as_bytes())?;
-        Ok(match verdicts.iter().any(Verdict::is_bad) {
+        Ok(match verdicts.iter().any(FileVerdict::is_bad) {
             true => ExitCode::from(CONFIG),
             false => ExitCode::SUCCESS,
         })
     }
 
-    fn judge(&self, path: &Path, drop_in: &DropIn) -> Verdict {
-        let is_drop_in = self.drop_in.claims(Some(path));
+    fn check_config_file(&self, path: &Path, drop_in: &DropIn) -> FileVerdict {
+        let is_drop_in = self.drop_in.is_v1_file(Some(path));
         let result = if is_drop_in {
             drop_in.resolve_file(path)
         } else {
-            config::native(Some(path), Overrides::default(), &Origin::flag)
+            config::native(Some(path), Overrides::default(), &ValueOrigin::of_flag)
         };
         let (unreadable, problems) = match result {
             Ok(resolved) => (None, resolved.warnings),
             Err(Error::Invalid(problems)) => (None, problems.0),
             Err(error) => (Some(format!("{:#}", anyhow::Error::new(error))), Vec::new()),
         };
-        Verdict {
+        FileVerdict {
             file: path.to_owned(),
             kind: if is_drop_in { DropIn::KIND } else { "ostler" },
             unreadable,
@@ -92,20 +92,20 @@ impl Args {
     }
 }
 
-// === impl Verdict ===
+// === impl FileVerdict ===
 
-impl Verdict {
-    fn errors(&self) -> usize {
+impl FileVerdict {
+    fn error_count(&self) -> usize {
         self.problems.iter().filter(|p| p.is_error()).count() + self.unreadable.iter().count()
     }
 
     fn is_bad(&self) -> bool {
-        self.errors() > 0
+        self.error_count() > 0
     }
 }
 
 /// Text for a person: the problems, and a line for each file.
-fn page(verdicts: &[Verdict]) -> String {
+fn format_verdicts(verdicts: &[FileVerdict]) -> String {
     let mut page = String::new();
     for verdict in verdicts {
         for problem in &verdict.problems {
@@ -114,7 +114,7 @@ fn page(verdicts: &[Verdict]) -> String {
         if let Some(error) = &verdict.unreadable {
             page += &format!("{error}\n");
         }
-        let errors = verdict.errors();
+        let errors = verdict.error_count();
         let warnings = verdict.problems.iter().filter(|p| !p.is_error()).count();
         let count = |n: usize, what: &str| match n {
             1 => format!("1 {what}"),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use api::Devices;
+use api::DevicePage;
 use rustix::process::{Pid, Signal, kill_process};
 use sim::Node;
 use tokio::{
@@ -65,14 +65,14 @@ impl Agent {
             .arg("--pod-resources-socket")
             .arg(files.pod_resources)
             .arg("--host-root")
-            .arg(files.node.root())
+            .arg(files.node.host_root())
             .arg("--nvml-library")
-            .arg(files.node.library())
+            .arg(files.node.driver_library())
             .arg("--control-socket")
             .arg(&files.control)
             // The demo must not write specs for the host's container runtime.
             .arg("--cdi-dir")
-            .arg(files.node.dir().join("cdi"))
+            .arg(files.node.node_dir().join("cdi"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::from(log.into_file()))
@@ -98,8 +98,8 @@ impl Agent {
     }
 
     /// Reads the page of the devices.
-    pub(super) async fn devices(&self) -> anyhow::Result<Devices> {
-        let body = web::client::get(&self.control, api::DEVICES).await?;
+    pub(super) async fn devices(&self) -> anyhow::Result<DevicePage> {
+        let body = web::client::read_page(&self.control, api::DEVICES).await?;
         serde_json::from_slice(&body).context("the agent's answer cannot be read")
     }
 
@@ -112,8 +112,8 @@ impl Agent {
         &mut self,
         wanted: &str,
         limit: Duration,
-        condition: impl Fn(&Devices) -> bool,
-    ) -> anyhow::Result<Devices> {
+        condition: impl Fn(&DevicePage) -> bool,
+    ) -> anyhow::Result<DevicePage> {
         let end = Instant::now() + limit;
         loop {
             let answer = self.devices().await;

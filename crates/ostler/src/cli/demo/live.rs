@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, io::Write, time::Duration};
 
 use anyhow::bail;
-use api::Devices;
+use api::DevicePage;
 use model::State;
 use tokio::time::{Instant, interval};
 
 use super::{
     super::sim::{
-        kubelet::{Ends, News, lines, obey},
-        program, quoted,
+        kubelet::{EndSignals, KubeletEvents, read_input_lines, run_line},
+        program_name, quoted,
     },
     stage::Stage,
     story::name,
@@ -27,21 +27,21 @@ type Told = BTreeMap<String, (String, State, String)>;
 ///
 /// # Errors
 /// The agent has ended, or the output is closed.
-pub(super) async fn watch(stage: &mut Stage, ends: &mut Ends) -> anyhow::Result<()> {
+pub(super) async fn watch(stage: &mut Stage, ends: &mut EndSignals) -> anyhow::Result<()> {
     let mut out = anstream::stdout();
     writeln!(out, "{}", invitation(stage))?;
     let begun = Instant::now();
-    let mut news = News::new(stage.kubelet.clone());
+    let mut news = KubeletEvents::new(stage.kubelet.clone());
     // The steps have printed the events so far.
-    news.next();
+    news.take_lines();
     let mut told = told(&stage.agent.devices().await?);
-    let mut commands = lines()?;
+    let mut commands = read_input_lines()?;
     let mut ticks = interval(LOOK);
     loop {
         tokio::select! {
-            () = ends.next() => break,
+            () = ends.wait_for_signal() => break,
             Some(line) = commands.recv() => {
-                if !obey(&stage.kubelet, &line, &mut out).await? {
+                if !run_line(&stage.kubelet, &line, &mut out).await? {
                     break;
                 }
             }
@@ -55,7 +55,7 @@ pub(super) async fn watch(stage: &mut Stage, ends: &mut Ends) -> anyhow::Result<
         if let Ok(snapshot) = stage.agent.devices().await {
             changes = differences(&mut told, &snapshot);
         }
-        changes.extend(news.next());
+        changes.extend(news.take_lines());
         let seconds = begun.elapsed().as_secs_f64();
         for line in changes {
             writeln!(out, "{seconds:7.1} s  {line}")?;
@@ -66,13 +66,13 @@ pub(super) async fn watch(stage: &mut Stage, ends: &mut Ends) -> anyhow::Result<
 }
 
 fn invitation(stage: &Stage) -> String {
-    let ostler = program();
-    let node = quoted(stage.node.dir());
+    let ostler = program_name();
+    let node = quoted(stage.node.node_dir());
     let control = quoted(&stage.agent.control);
     let sim = format!("{ostler} sim --node {node}");
     let last = stage
         .node
-        .gpus()
+        .list_gpus()
         .map_or(0, |gpus| gpus.len().saturating_sub(1));
     format!(
         "
@@ -92,10 +92,10 @@ Here you can type `pod NAME RESOURCE=COUNT`, `remove NAME`, `restart` (the kubel
     )
 }
 
-fn told(snapshot: &Devices) -> Told {
+fn told(snapshot: &DevicePage) -> Told {
     let entry = |entry: &api::ListedDevice| {
         let verdict = &entry.verdict;
-        let value = (name(entry), verdict.state, verdict.reason());
+        let value = (name(entry), verdict.state, verdict.join_evidence());
         (entry.device.id.to_string(), value)
     };
     snapshot.devices.iter().map(entry).collect()
@@ -103,7 +103,7 @@ fn told(snapshot: &Devices) -> Told {
 
 /// Describes each device that is new, gone, or has another verdict, in one line. `before` becomes
 /// the new state.
-fn differences(before: &mut Told, snapshot: &Devices) -> Vec<String> {
+fn differences(before: &mut Told, snapshot: &DevicePage) -> Vec<String> {
     let now = told(snapshot);
     let mut lines = Vec::new();
     for (id, (name, state, reason)) in &now {

@@ -4,8 +4,8 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use anyhow::{Context, anyhow};
 use sim::{
-    Node, Profile,
-    kubelet::{Kubelet, Settings},
+    Node, NodeProfile,
+    kubelet::{Kubelet, KubeletSettings},
 };
 use tempfile::TempDir;
 
@@ -37,18 +37,18 @@ impl Stage {
     ///
     /// # Errors
     /// There is no writable folder with a short path, or one of the three does not start.
-    pub(super) async fn build(profile: &Profile) -> anyhow::Result<Self> {
+    pub(super) async fn build(profile: &NodeProfile) -> anyhow::Result<Self> {
         let folder = folder()?;
         let path = |name: &str| folder.path().join(name);
-        let node = Node::create(&path("node"), profile)?;
+        let node = Node::create_node(&path("node"), profile)?;
         let pod_resources = path("pods.sock");
-        let mut settings = Settings::new(path("kubelet"));
+        let mut settings = KubeletSettings::new(path("kubelet"));
         settings.pod_resources = Some(pod_resources.clone());
-        let kubelet = Kubelet::start(settings).await?;
+        let kubelet = Kubelet::start_kubelet(settings).await?;
         fs_err::write(path("ostler.yaml"), CONFIG)?;
         let agent = Agent::start(Files {
             node: &node,
-            kubelet: kubelet.dir(),
+            kubelet: kubelet.plugin_dir(),
             pod_resources: &pod_resources,
             config: &path("ostler.yaml"),
             control: path("control.sock"),
@@ -65,7 +65,7 @@ impl Stage {
     /// Stops everything and removes the folder.
     pub(super) async fn strike(mut self) -> anyhow::Result<()> {
         self.agent.stop().await?;
-        self.kubelet.stop().await;
+        self.kubelet.stop_kubelet().await;
         self.folder
             .close()
             .context("cannot remove the temporary folder")
@@ -75,7 +75,7 @@ impl Stage {
     /// the log to the error.
     pub(super) async fn keep(mut self, error: anyhow::Error) -> anyhow::Error {
         let stopped = self.agent.stop().await;
-        self.kubelet.stop().await;
+        self.kubelet.stop_kubelet().await;
         self.folder.disable_cleanup(true);
         let log = self.agent.log();
         match stopped {

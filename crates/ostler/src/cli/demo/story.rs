@@ -6,12 +6,12 @@ mod words;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
-use api::{Devices, ListedDevice};
+use api::{DevicePage, ListedDevice};
 use model::State;
 use sim::{
-    Profile, Target,
-    kubelet::{Capacity, Kubelet, Outcome, Pod},
-    state::Platform,
+    DeviceTarget, NodeProfile,
+    kubelet::{DeviceCounts, Kubelet, Pod, RegistrationOutcome},
+    state::NodePlatform,
 };
 use tokio::time::Instant;
 
@@ -45,7 +45,7 @@ pub(super) struct Story<'a> {
     stage: &'a mut Stage,
     tell: Teller,
     /// Devices as the agent knew them before the failure.
-    devices: Devices,
+    devices: DevicePage,
     /// Resource that the pods ask for: the one with the most devices.
     resource: String,
 }
@@ -60,7 +60,7 @@ impl<'a> Story<'a> {
     pub(super) async fn play(
         stage: &'a mut Stage,
         mut tell: Teller,
-        profile: &Profile,
+        profile: &NodeProfile,
     ) -> anyhow::Result<()> {
         tell.title(&format!("Ostler demo: {}", profile.description))?;
         tell.say(
@@ -68,7 +68,7 @@ impl<'a> Story<'a> {
              its own: it finds the GPUs through the driver library, as on any node.",
         )?;
         // WSL and Tegra have one device node for all GPUs: the agent offers them as one device.
-        let apart = !matches!(profile.platform, Platform::Wsl | Platform::Tegra);
+        let apart = !matches!(profile.platform, NodePlatform::Wsl | NodePlatform::Tegra);
         let devices = found(stage, &mut tell, apart).await?;
         let resource = registered(stage, &mut tell, &devices).await?;
         let mut story = Self {
@@ -91,7 +91,7 @@ impl<'a> Story<'a> {
     }
 
     async fn first_pod(&mut self) -> anyhow::Result<Vec<String>> {
-        let there = self.stage.kubelet.devices(&self.resource).len();
+        let there = self.stage.kubelet.resource_devices(&self.resource).len();
         let wanted = WANTED.min(there);
         let asks = format!("Pod train asks for {wanted} {}", self.resource);
         self.tell.step(&asks).await?;
@@ -118,38 +118,38 @@ impl<'a> Story<'a> {
             name(&card)
         );
         self.tell.step(&title).await?;
-        let before = self.stage.kubelet.node();
+        let before = self.stage.kubelet.node_status();
         let ids = self.parts(&card);
-        let target = Target::Uuid(card.device.id.to_string());
+        let target = DeviceTarget::Uuid(card.device.id.to_string());
         // The event comes before the loss, so that the time is that of the event alone.
         let took = time(self.raise(&target, &ids).await?);
-        self.stage.node.lose(&target)?;
-        let lost = |snapshot: &Devices| {
-            let fell = |id: &String| snapshot.find(id).is_some_and(fell);
+        self.stage.node.lose_cards(&target)?;
+        let lost = |snapshot: &DevicePage| {
+            let fell = |id: &String| snapshot.find_listed(id).is_some_and(fell);
             ids.iter().all(fell)
         };
         let wanted = "the agent names XID 79 and the loss of the card";
         let snapshot = self.stage.agent.until(wanted, DEADLINE, lost).await?;
-        let entry = snapshot.find(card.device.id.as_str());
+        let entry = snapshot.find_listed(card.device.id.as_str());
         let entry = entry.context("the agent has forgotten the card")?;
         self.tell.say(&format!(
             "The driver reports XID {OFF_THE_BUS}, and the kubelet knows after {took}. From then on the driver\n\
              answers every call for the card with GPU_IS_LOST. `ostler devices` says:\n\n  {}  {}",
             name(entry),
-            bad(&format!("{}: {}", entry.verdict.state, entry.verdict.reason())),
+            bad(&format!("{}: {}", entry.verdict.state, entry.verdict.join_evidence())),
         ))?;
         self.tell.say(&words::way_out(entry))?;
         self.tell
-            .say(&words::change(&before, &self.stage.kubelet.node()))?;
+            .say(&words::change(&before, &self.stage.kubelet.node_status()))?;
         Ok(card)
     }
 
     /// Raises the XID on a card. Returns the time until the kubelet lists the card as unhealthy.
-    async fn raise(&self, target: &Target, ids: &[String]) -> anyhow::Result<Duration> {
+    async fn raise(&self, target: &DeviceTarget, ids: &[String]) -> anyhow::Result<Duration> {
         let (kubelet, end) = (&self.stage.kubelet, Instant::now() + DEADLINE);
         loop {
             let begun = Instant::now();
-            self.stage.node.xid(target, OFF_THE_BUS)?;
+            self.stage.node.raise_xid(target, OFF_THE_BUS)?;
             let out = |id: &str, healthy: bool| healthy != ids.iter().any(|known| known == id);
             let known = wait(kubelet, &self.resource, ATTENTION, out).await;
             match known.context("the kubelet does not see the card out of service") {
@@ -163,7 +163,7 @@ impl<'a> Story<'a> {
 
     /// Admits another pod, which takes all devices that are left: never the lost card.
     async fn rest(&mut self, train: &[String], lost: &ListedDevice) -> anyhow::Result<()> {
-        let listed = self.stage.kubelet.devices(&self.resource);
+        let listed = self.stage.kubelet.resource_devices(&self.resource);
         let well = listed.into_iter().filter(|(_, device)| device.healthy);
         let (kept, free): (Vec<_>, Vec<_>) =
             well.map(|(id, _)| id).partition(|id| train.contains(id));
@@ -218,18 +218,18 @@ impl<'a> Story<'a> {
     async fn recovery(&mut self, lost: &ListedDevice) -> anyhow::Result<()> {
         let title = format!("{} comes back after a reset", name(lost));
         self.tell.step(&title).await?;
-        let before = self.stage.kubelet.node();
+        let before = self.stage.kubelet.node_status();
         let begun = Instant::now();
         self.stage
             .node
-            .restore(&Target::Uuid(lost.device.id.to_string()))?;
+            .restore_cards(&DeviceTarget::Uuid(lost.device.id.to_string()))?;
         let well = |_: &str, healthy| healthy;
         let waited = wait(&self.stage.kubelet, &self.resource, DEADLINE, well).await;
         waited.context("the kubelet does not see the card healthy again")?;
         let took = time(begun.elapsed());
         let id = lost.device.id.as_str();
-        let healthy = |snapshot: &Devices| {
-            let entry = snapshot.find(id);
+        let healthy = |snapshot: &DevicePage| {
+            let entry = snapshot.find_listed(id);
             entry.is_some_and(|entry| entry.verdict.state == State::Healthy)
         };
         let wanted = "the agent finds the card healthy";
@@ -242,16 +242,16 @@ impl<'a> Story<'a> {
             good("Healthy")
         ))?;
         self.tell
-            .say(&words::change(&before, &self.stage.kubelet.node()))?;
+            .say(&words::change(&before, &self.stage.kubelet.node_status()))?;
         Ok(())
     }
 
     /// Deletes the first pod and admits it again.
     async fn again(&mut self, train: &[String]) -> anyhow::Result<()> {
         self.tell.step("Pod train is deleted and made anew").await?;
-        let pod = Pod::new("default", "train").id();
+        let pod = Pod::new("default", "train").pod_id();
         ensure!(
-            self.stage.kubelet.remove(&pod),
+            self.stage.kubelet.remove_pod(&pod),
             "pod train was not there any more"
         );
         let admitted = admit(&self.stage.kubelet, "train", &self.resource, train.len()).await?;
@@ -273,7 +273,7 @@ impl<'a> Story<'a> {
 
     /// Entries of these devices from before the failure, in the driver's order.
     fn entries(&self, ids: &[String]) -> Vec<&ListedDevice> {
-        let found = ids.iter().filter_map(|id| self.devices.find(id));
+        let found = ids.iter().filter_map(|id| self.devices.find_listed(id));
         let mut entries: Vec<&ListedDevice> = found.collect();
         words::sort(&mut entries);
         entries
@@ -285,7 +285,7 @@ impl<'a> Story<'a> {
         let last = entries
             .last()
             .context("the pod got no device that the agent knows")?;
-        let card = self.devices.find(last.device.card().as_str());
+        let card = self.devices.find_listed(last.device.card_id().as_str());
         Ok(card
             .context("the agent does not list the card of a device")?
             .clone())
@@ -294,20 +294,20 @@ impl<'a> Story<'a> {
     /// Ids on a card: its own and those of its partitions.
     fn parts(&self, card: &ListedDevice) -> Vec<String> {
         let parts = self.devices.devices.iter();
-        let parts = parts.filter(|entry| *entry.device.card() == card.device.id);
+        let parts = parts.filter(|entry| *entry.device.card_id() == card.device.id);
         parts.map(|entry| entry.device.id.to_string()).collect()
     }
 }
 
 /// Waits for the agent's first full report, and prints it. Cards without device nodes of their own
 /// (`apart` is false) are one device, which may have no samples.
-async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Result<Devices> {
+async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Result<DevicePage> {
     tell.step("The agent starts and looks for GPUs").await?;
     let expected = match apart {
-        true => stage.node.gpus()?.len() + stage.node.migs()?.len(),
+        true => stage.node.list_gpus()?.len() + stage.node.list_migs()?.len(),
         false => 1,
     };
-    let all = |snapshot: &Devices| {
+    let all = |snapshot: &DevicePage| {
         let sampled = snapshot
             .devices
             .iter()
@@ -322,25 +322,32 @@ async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Res
 }
 
 /// Waits until every resource is registered, and prints them. Returns the one with the most devices.
-async fn registered(stage: &Stage, tell: &mut Teller, devices: &Devices) -> anyhow::Result<String> {
+async fn registered(
+    stage: &Stage,
+    tell: &mut Teller,
+    devices: &DevicePage,
+) -> anyhow::Result<String> {
     tell.step("The agent registers with the kubelet").await?;
-    let offers = pool::offers(VENDORS, &Arc::new(devices.snapshot()));
+    let offers = pool::offers(VENDORS, &Arc::new(devices.to_snapshot()));
     let expected: BTreeMap<String, usize> = offers
         .iter()
         .map(|offer| (offer.resource.to_string(), offer.units.len()))
         .collect();
     let kubelet = &stage.kubelet;
     let there = |kubelet: &Kubelet| {
-        let node = kubelet.node();
+        let node = kubelet.node_status();
         let listed = |(name, count): (&String, &usize)| {
-            let wanted = Capacity {
+            let wanted = DeviceCounts {
                 capacity: *count,
                 allocatable: *count,
             };
             node.get(name) == Some(&wanted)
         };
         let calls = kubelet.registrations();
-        expected.iter().all(listed) && calls.iter().all(|call| call.outcome == Outcome::Accepted)
+        expected.iter().all(listed)
+            && calls
+                .iter()
+                .all(|call| call.outcome == RegistrationOutcome::Accepted)
     };
     kubelet
         .wait_until("every resource is registered", there, DEADLINE)

@@ -12,7 +12,7 @@ pub(super) fn why(devices: &[&Device]) -> String {
     if rest.is_empty() {
         return String::new();
     }
-    if rest.iter().all(|other| other.card() == first.card()) {
+    if rest.iter().all(|other| other.card_id() == first.card_id()) {
         return "they are parts of one card".to_owned();
     }
     let links: Vec<Option<&Link>> = pairs(devices).map(|(a, b)| link(a, b)).collect();
@@ -40,7 +40,7 @@ fn pairs<'a>(devices: &'a [&'a Device]) -> impl Iterator<Item = (&'a Device, &'a
 }
 
 fn link<'a>(a: &'a Device, b: &Device) -> Option<&'a Link> {
-    a.links.iter().find(|link| link.peer == *b.card())
+    a.links.iter().find(|link| link.peer == *b.card_id())
 }
 
 /// Describes the direct links: NVSwitch, or the smallest number of NVLinks between two devices.

@@ -21,42 +21,42 @@ const FAREWELL: Duration = Duration::from_millis(200);
 
 /// Writer that puts lines into the queue. Drops a line if the queue is full.
 #[derive(Clone, Debug)]
-pub(super) struct Lossy {
-    queue: SyncSender<Job>,
+pub(super) struct LossyWriter {
+    queue: SyncSender<LogJob>,
     dropped: Arc<AtomicU64>,
 }
 
 /// Guard of the log. Its drop waits until every line is written, for 200 ms at most.
 #[derive(Debug)]
-pub(crate) struct Flush(SyncSender<Job>);
+pub(crate) struct LogGuard(SyncSender<LogJob>);
 
 #[derive(Debug)]
-enum Job {
+enum LogJob {
     Line(Vec<u8>),
     /// A request to answer when every line before it is written.
     Flush(SyncSender<()>),
 }
 
 /// Starts a thread that writes to `output`. If it cannot start, every line is dropped.
-pub(super) fn start(output: impl Write + Send + 'static) -> (Lossy, Flush) {
+pub(super) fn start_writer(output: impl Write + Send + 'static) -> (LossyWriter, LogGuard) {
     let (queue, jobs) = sync_channel(QUEUE);
     let dropped = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&dropped);
     let thread = thread::Builder::new()
         .name("log".to_owned())
         .stack_size(64 << 10)
-        .spawn(move || work(output, &jobs, &counter));
+        .spawn(move || write_jobs(output, &jobs, &counter));
     // An error is ignored: the queue then has no receiver, and every line counts as dropped.
     drop(thread);
-    let flush = Flush(queue.clone());
-    (Lossy { queue, dropped }, flush)
+    let flush = LogGuard(queue.clone());
+    (LossyWriter { queue, dropped }, flush)
 }
 
-// === impl Lossy ===
+// === impl LossyWriter ===
 
-impl Write for Lossy {
+impl Write for LossyWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.queue.try_send(Job::Line(line.to_vec())).is_err() {
+        if self.queue.try_send(LogJob::Line(line.to_vec())).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -67,7 +67,7 @@ impl Write for Lossy {
     }
 }
 
-impl MakeWriter<'_> for Lossy {
+impl MakeWriter<'_> for LossyWriter {
     type Writer = Self;
 
     fn make_writer(&self) -> Self {
@@ -75,25 +75,25 @@ impl MakeWriter<'_> for Lossy {
     }
 }
 
-// === impl Flush ===
+// === impl LogGuard ===
 
-impl Drop for Flush {
+impl Drop for LogGuard {
     fn drop(&mut self) {
         let (done, wait) = sync_channel(1);
-        if self.0.try_send(Job::Flush(done)).is_ok() {
+        if self.0.try_send(LogJob::Flush(done)).is_ok() {
             let _ = wait.recv_timeout(FAREWELL);
         }
     }
 }
 
-fn work(mut output: impl Write, jobs: &Receiver<Job>, dropped: &AtomicU64) {
+fn write_jobs(mut output: impl Write, jobs: &Receiver<LogJob>, dropped: &AtomicU64) {
     while let Ok(job) = jobs.recv() {
         match job {
-            Job::Line(line) => {
+            LogJob::Line(line) => {
                 // There is nowhere left to report a log that cannot be written.
                 let _ = output.write_all(&line);
             }
-            Job::Flush(done) => {
+            LogJob::Flush(done) => {
                 let _ = done.send(());
             }
         }
@@ -142,7 +142,7 @@ mod tests {
             written,
             is_open: false,
         };
-        let (mut log, flush) = start(valve);
+        let (mut log, flush) = start_writer(valve);
         for _ in 0..3 * QUEUE {
             log.write_all(b"line\n").unwrap();
         }
@@ -164,7 +164,7 @@ mod tests {
                 Ok(())
             }
         }
-        let (mut log, flush) = start(Full);
+        let (mut log, flush) = start_writer(Full);
         log.write_all(b"line\n").unwrap();
         drop(flush);
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use config::{
-    Error, Origin, Overrides, Resolved,
-    nvidia::{self, Call, Flags},
+    Error, Overrides, Resolved, ValueOrigin,
+    nvidia::{self, GivenFlags, Invocation},
 };
 
 /// Flags that select the dialect of NVIDIA's device plugin.
@@ -21,14 +21,14 @@ pub(crate) struct DropInFlags {
 
 /// Parsed flags of NVIDIA's device plugin.
 #[derive(Debug)]
-pub(crate) struct DropIn(Flags);
+pub(crate) struct DropIn(GivenFlags);
 
 // === impl DropInFlags ===
 
 impl DropInFlags {
     /// True if a file is to be read in NVIDIA's dialect: `--nvidia` was given, or the file can be
     /// read and has `version: v1`.
-    pub(crate) fn claims(&self, file: Option<&Path>) -> bool {
+    pub(crate) fn is_v1_file(&self, file: Option<&Path>) -> bool {
         self.nvidia || file.is_some_and(is_v1)
     }
 
@@ -42,13 +42,15 @@ impl DropInFlags {
     ///
     /// # Errors
     /// NVIDIA's program would refuse a flag.
-    pub(crate) fn parse(&self, file: Option<&Path>) -> Result<DropIn, Error> {
+    pub(crate) fn parse_flags(&self, file: Option<&Path>) -> Result<DropIn, Error> {
         let file = file.map(|path| format!("--config-file={}", path.display()));
         let args: Vec<String> = file.into_iter().chain(self.flags.clone()).collect();
-        Ok(DropIn(match Flags::parse(&args, &variable)? {
-            Call::Run(flags) => flags,
-            Call::Help | Call::Version => Flags::default(),
-        }))
+        Ok(DropIn(
+            match GivenFlags::parse_args(&args, &read_variable)? {
+                Invocation::Run(flags) => flags,
+                Invocation::Help | Invocation::Version => GivenFlags::default(),
+            },
+        ))
     }
 }
 
@@ -63,20 +65,20 @@ impl DropIn {
     /// # Errors
     /// The file cannot be read, or a value of the file or the flags is invalid.
     pub(crate) fn resolve_file(&self, path: &Path) -> Result<Resolved, Error> {
-        let file = nvidia::load(path)?;
-        nvidia::resolve(&self.0, &file, Overrides::default(), &Origin::flag)
+        let file = nvidia::load_v1(path)?;
+        nvidia::translate_file(&self.0, &file, Overrides::default(), &ValueOrigin::of_flag)
     }
 
     /// Resolves the flags, and the file that they name, to a config.
     ///
     /// # Errors
     /// As [`Self::resolve_file`], or an override is invalid.
-    pub(crate) fn resolve(
+    pub(crate) fn resolve_named_file(
         &self,
         overrides: Overrides,
-        from: &dyn Fn(&str) -> Origin,
+        from: &dyn Fn(&str) -> ValueOrigin,
     ) -> Result<Resolved, Error> {
-        nvidia::config(&self.0, overrides, from)
+        nvidia::translate_flags(&self.0, overrides, from)
     }
 }
 
@@ -85,6 +87,6 @@ fn is_v1(path: &Path) -> bool {
 }
 
 /// Reads a variable of this process. Bytes that are not UTF-8 are replaced.
-fn variable(name: &str) -> Option<String> {
+fn read_variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }

@@ -30,7 +30,7 @@ pub(crate) struct DaemonFlags {
 
 impl DriverFlags {
     /// Overrides for the config.
-    pub(crate) fn overrides(&self) -> BackendOverrides {
+    pub(crate) fn to_backend_overrides(&self) -> BackendOverrides {
         let nvidia = NvidiaOverrides {
             driver_path: self.driver_path.clone(),
             nvml_library: self.nvml_library.clone(),

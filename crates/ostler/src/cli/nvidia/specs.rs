@@ -48,7 +48,7 @@ impl SpecFlags {
         let path = path.unwrap_or(&config.backends.nvidia.cdi.hook_path);
         let is_usual = path == Path::new(NvidiaCdi::HOOK_PATH) || path == Path::new("");
         let root = &config.host_root;
-        let missing = !is_usual && !host::Root::new(root).has(path);
+        let missing = !is_usual && !host::HostRoot::new(root).has_path(path);
         missing.then(|| {
             format!(
                 "{}, which hooks are to call, is not to be seen under {}: if the host does not have \

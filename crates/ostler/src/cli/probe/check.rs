@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use config::Period;
 use model::NodePattern;
 use probe::{
-    check::{Checker, Complaint},
+    check::{Complaint, LineChecker},
     protocol::{self, Configure},
 };
 use serde_json::json;
@@ -30,7 +30,7 @@ const READ_AHEAD: usize = 64;
 ///
 /// The exit status is 1 if the agent would refuse a line.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ProbeCheckArgs {
     /// Duration of the run
     #[arg(long = "for", value_name = "TIME", default_value = "10s")]
     time: Period,
@@ -52,17 +52,17 @@ pub(super) struct Args {
     command: Vec<OsString>,
 }
 
-// === impl Args ===
+// === impl ProbeCheckArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+impl ProbeCheckArgs {
+    pub(super) fn check_probe(self) -> anyhow::Result<ExitCode> {
         let allow = (!self.allow.is_empty()).then(|| self.allow.clone());
-        let mut checker = Checker::new(allow);
-        let mut child = self.spawn()?;
+        let mut checker = LineChecker::new(allow);
+        let mut child = self.spawn_probe()?;
         let input = child.stdin.take().context("the probe has no input")?;
         let output = child.stdout.take().context("the probe has no output")?;
-        let mut complaints = self.listen(&mut checker, input, &read_lines(output));
-        complaints.extend(checker.end());
+        let mut complaints = self.check_lines(&mut checker, input, &read_lines(output));
+        complaints.extend(checker.check_end());
         complaints.extend(farewell(&mut child)?);
         for complaint in complaints.iter().filter(|complaint| complaint.line == 0) {
             anstream::println!("{complaint}");
@@ -70,24 +70,24 @@ impl Args {
         let errors = complaints.iter().filter(|complaint| complaint.is_error);
         let errors = errors.count();
         let warnings = complaints.len() - errors;
-        let summary = checker.summary();
+        let summary = checker.summarize_lines();
         anstream::println!("{summary}; {errors} errors, {warnings} warnings");
         Ok(ExitCode::from(u8::from(errors > 0)))
     }
 
     /// Runs the probe for its time, and checks each line. Prints complaints as they come.
-    fn listen(
+    fn check_lines(
         &self,
-        checker: &mut Checker,
+        checker: &mut LineChecker,
         mut input: ChildStdin,
         lines: &mpsc::Receiver<Vec<u8>>,
     ) -> Vec<Complaint> {
         let began = Instant::now();
-        let end = began + self.time.get();
+        let end = began + self.time.as_duration();
         // A failed write is no complaint: a probe that reads no settings shows that in its output.
-        let _ = input.write_all(self.configure().line().as_bytes());
+        let _ = input.write_all(self.first_command().line().as_bytes());
         let mut complaints = Vec::new();
-        let mut refresh = Some(began + self.time.get() / 2);
+        let mut refresh = Some(began + self.time.as_duration() / 2);
         loop {
             // Also while one line follows the other: the time for which it runs is over then, too.
             if Instant::now() >= end {
@@ -99,7 +99,7 @@ impl Args {
                     if self.verbose {
                         anstream::println!("{}", String::from_utf8_lossy(&line));
                     }
-                    for complaint in checker.line(&line, began.elapsed()) {
+                    for complaint in checker.check_line(&line, began.elapsed()) {
                         anstream::println!("{complaint}");
                         complaints.push(complaint);
                     }
@@ -114,7 +114,7 @@ impl Args {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     let remedy = "go on until the input ends, whatever happens to the hardware";
-                    complaints.push(whole("the probe ended by itself", remedy));
+                    complaints.push(probe_complaint("the probe ended by itself", remedy));
                     return complaints;
                 }
             }
@@ -122,7 +122,7 @@ impl Args {
     }
 
     /// Makes the first line of the probe's input, with its settings.
-    fn configure(&self) -> protocol::Command {
+    fn first_command(&self) -> protocol::Command {
         let settings: BTreeMap<_, _> = self.settings.iter().cloned().collect();
         protocol::Command::Configure(Box::new(Configure {
             period: Duration::from_secs(1),
@@ -132,7 +132,7 @@ impl Args {
     }
 
     /// Starts the probe with the same rights as under the agent.
-    fn spawn(&self) -> anyhow::Result<Child> {
+    fn spawn_probe(&self) -> anyhow::Result<Child> {
         Command::new("/proc/self/exe")
             .args(["probe", "exec", "--"])
             .args(&self.command)
@@ -166,7 +166,10 @@ fn farewell(child: &mut Child) -> anyhow::Result<Option<Complaint>> {
             child.kill()?;
             child.wait()?;
             let fault = "it did not exit within 3 s when its input ended";
-            return Ok(Some(whole(fault, "exit at the end of the standard input")));
+            return Ok(Some(probe_complaint(
+                fault,
+                "exit at the end of the standard input",
+            )));
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -174,7 +177,7 @@ fn farewell(child: &mut Child) -> anyhow::Result<Option<Complaint>> {
 }
 
 /// Makes a complaint about the probe as a whole. Such a one has line number 0.
-fn whole(fault: &str, remedy: &str) -> Complaint {
+fn probe_complaint(fault: &str, remedy: &str) -> Complaint {
     Complaint {
         line: 0,
         is_error: true,

@@ -6,18 +6,18 @@ use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use config::{Discovery, NvidiaProbe, Period};
 use model::CardRef;
-use nvidia_probe::Nvidia;
+use nvidia_probe::NvmlBackend;
 use probe::{
     child,
     protocol::{Configure, FileSearch, Scope},
 };
 
-use crate::cli::place::Place;
+use crate::cli::place::HostFlags;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct NvidiaProbeArgs {
     #[command(flatten)]
-    place: Place,
+    place: HostFlags,
 
     /// Time between two reports
     #[arg(long, value_name = "TIME", default_value = "10s")]
@@ -63,27 +63,27 @@ pub(super) struct Args {
     child: bool,
 }
 
-// === impl Args ===
+// === impl NvidiaProbeArgs ===
 
-impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+impl NvidiaProbeArgs {
+    pub(super) fn run_nvidia_probe(self) -> anyhow::Result<ExitCode> {
         let supervised = self.child;
         let configure = if supervised {
             child::read_settings()?
         } else {
-            self.configure()?
+            self.into_settings()?
         };
-        let section = configure.section();
+        let section = configure.parse_section();
         let section = section.context("the section `backend` of the settings is not understood")?;
         let calls = Arc::default();
-        let backend = Nvidia::new(&configure, section, Arc::clone(&calls));
-        let settings = child::Settings {
+        let backend = NvmlBackend::new(&configure, section, Arc::clone(&calls));
+        let settings = child::ProbeSettings {
             configure,
             supervised,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            ..child::Settings::default()
+            ..child::ProbeSettings::default()
         };
-        child::run(&settings, backend, calls)?;
+        child::run_probe(&settings, backend, calls)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -91,8 +91,12 @@ impl Args {
     ///
     /// # Errors
     /// The config refuses a path, such as one that is not UTF-8.
-    fn configure(self) -> anyhow::Result<Configure> {
-        let resolved = config::native(None, self.place.overrides(), &config::Origin::flag)?;
+    fn into_settings(self) -> anyhow::Result<Configure> {
+        let resolved = config::native(
+            None,
+            self.place.to_overrides(),
+            &config::ValueOrigin::of_flag,
+        )?;
         let section = NvidiaProbe {
             discovery: self.discovery,
             ..resolved.config.backends.nvidia.probe
@@ -106,7 +110,7 @@ impl Args {
             },
             events: !self.no_events,
             links: !self.no_links,
-            period: self.period.get(),
+            period: self.period.as_duration(),
             processes: self.processes,
             driver_files: match self.driver_files {
                 true => FileSearch::Now,

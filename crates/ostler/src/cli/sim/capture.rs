@@ -17,15 +17,15 @@ use std::{
 };
 
 use anyhow::Context;
-use nvml::{Library, Session};
+use nvml::{NvmlLibrary, NvmlSession};
 use sim::{
-    Profile,
-    profile::{Card, cluster},
-    state::{Driver, Fabric, Model, Platform},
+    NodeProfile,
+    profile::{ProfileCard, cluster},
+    state::{DriverVersions, GpuModel, NodePlatform, NvlinkFabric},
 };
 
-use host::Host;
-use notes::Notes;
+use host::HostFiles;
+use notes::CaptureNotes;
 
 /// Name by which the loader finds the driver's library.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -40,7 +40,7 @@ const NAMELESS: &str = "captured";
 /// the kernel (in /sys) report. UUIDs and serial numbers are left out, so that new ones are made up.
 /// Values that cannot be read are left out too, with a note on standard error.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct SimCaptureArgs {
     /// The file to write; without it the profile is printed
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -65,29 +65,29 @@ pub(super) struct Args {
 /// Inputs of a capture, and notes on values that could not be read.
 #[derive(Debug)]
 struct Capture<'a> {
-    session: &'a Session,
-    host: Host,
-    notes: Notes,
+    session: &'a NvmlSession,
+    host: HostFiles,
+    notes: CaptureNotes,
     keep_ids: bool,
 }
 
-// === impl Args ===
+// === impl SimCaptureArgs ===
 
-impl Args {
+impl SimCaptureArgs {
     /// Writes the profile. Returns the text to print.
     ///
     /// # Errors
     /// The driver does not start or does not list its cards, or the file cannot be written.
     pub(super) fn capture(self) -> anyhow::Result<String> {
         let library = self.nvml_library.unwrap_or_else(|| LIBRARY.into());
-        let session = open(&library)?;
+        let session = open_driver(&library)?;
         let mut capture = Capture {
             session: &session,
-            host: Host::new(&self.host_root),
-            notes: Notes::default(),
+            host: HostFiles::new(&self.host_root),
+            notes: CaptureNotes::default(),
             keep_ids: self.keep_ids,
         };
-        let profile = capture.profile(self.name)?;
+        let profile = capture.capture_profile(self.name)?;
         let yaml = format!(
             "# Captured from a node with `ostler sim capture`.{}\n{}",
             if self.keep_ids {
@@ -97,12 +97,12 @@ impl Args {
             },
             profile.yaml()?
         );
-        if let Err(error) = Profile::parse(&yaml) {
+        if let Err(error) = NodeProfile::parse_profile(&yaml) {
             capture
                 .notes
-                .add(&format!("the profile must be mended by hand: {error}"));
+                .add_note(&format!("the profile must be mended by hand: {error}"));
         }
-        capture.notes.tell();
+        capture.notes.print_notes();
         let Some(file) = self.output else {
             return Ok(yaml);
         };
@@ -110,7 +110,7 @@ impl Args {
         let file = super::quoted(&file);
         Ok(format!(
             "{file} describes this node; make one like it with: {} sim create DIR --profile {file}\n",
-            super::program()
+            super::program_name()
         ))
     }
 }
@@ -118,32 +118,32 @@ impl Args {
 // === impl Capture ===
 
 impl Capture<'_> {
-    fn profile(&mut self, name: Option<String>) -> anyhow::Result<Profile> {
-        let (cards, models) = self.cards()?;
-        let machine = self.host.product();
-        let name = name.or_else(|| Some(slug(machine.as_deref()?)));
+    fn capture_profile(&mut self, name: Option<String>) -> anyhow::Result<NodeProfile> {
+        let (cards, models) = self.capture_cards()?;
+        let machine = self.host.product_name();
+        let name = name.or_else(|| Some(make_slug(machine.as_deref()?)));
         let name = name.filter(|name| !name.is_empty());
         let name = name.unwrap_or_else(|| NAMELESS.to_owned());
         let addresses: Vec<_> = cards.iter().map(|card| card.pci).collect();
-        let platform = self.platform();
-        let vgpu = (platform == Platform::Vgpu).then(|| self.host.vgpu(&addresses));
+        let platform = self.detect_platform();
+        let vgpu = (platform == NodePlatform::Vgpu).then(|| self.host.vgpu_host(&addresses));
         let shared = (models.len() == 1)
             .then(|| models.keys().next().cloned())
             .flatten();
-        let described = describe(machine.as_deref(), &cards, &models);
+        let described = describe_machine(machine.as_deref(), &cards, &models);
         let bus = self.host.functions(&addresses);
-        Ok(Profile {
+        Ok(NodeProfile {
             description: described,
             machine,
             platform,
-            driver: self.driver(),
-            fabric: self.fabric(&name),
+            driver: self.capture_driver(),
+            fabric: self.capture_fabric(&name),
             vgpu: vgpu.flatten(),
             tegra: None,
-            numa: self.host.numa(),
+            numa: self.host.numa_nodes(),
             gpus: cards
                 .into_iter()
-                .map(|card| Card {
+                .map(|card| ProfileCard {
                     model: card.model.filter(|model| Some(model) != shared.as_ref()),
                     ..card
                 })
@@ -157,57 +157,65 @@ impl Capture<'_> {
         })
     }
 
-    fn platform(&self) -> Platform {
+    fn detect_platform(&self) -> NodePlatform {
         if self.host.is_wsl() {
-            return Platform::Wsl;
+            return NodePlatform::Wsl;
         }
-        let count = self.session.count().unwrap_or(0);
+        let count = self.session.count_cards().unwrap_or(0);
         let mode = |index| self.session.by_index(index).ok()?.virtualization().ok();
         match (0..count).filter_map(mode).any(|mode| mode == VGPU) {
-            true => Platform::Vgpu,
-            false => Platform::BareMetal,
+            true => NodePlatform::Vgpu,
+            false => NodePlatform::BareMetal,
         }
     }
 
-    fn driver(&mut self) -> Driver {
+    fn capture_driver(&mut self) -> DriverVersions {
         let version = self.session.driver_version();
         let nvml = self.session.nvml_version();
         let cuda = self.session.cuda_version();
-        Driver {
+        DriverVersions {
             version: self
                 .notes
-                .or("the driver's version", version, String::new()),
-            nvml: self.notes.or("NVML's version", nvml, String::new()),
+                .read_or("the driver's version", version, String::new()),
+            nvml: self.notes.read_or("NVML's version", nvml, String::new()),
             cuda: {
-                let (major, minor) = self.notes.or("CUDA's version", cuda, (0, 0));
+                let (major, minor) = self.notes.read_or("CUDA's version", cuda, (0, 0));
                 major.saturating_mul(1000).saturating_add(minor * 10)
             },
         }
     }
 
     /// Reads the cards in the driver's order, and their models. Leaves out unreadable ones.
-    fn cards(&mut self) -> anyhow::Result<(Vec<Card>, BTreeMap<String, Model>)> {
-        let count = self.session.count().context("cannot count the cards")?;
+    fn capture_cards(&mut self) -> anyhow::Result<(Vec<ProfileCard>, BTreeMap<String, GpuModel>)> {
+        let count = self
+            .session
+            .count_cards()
+            .context("cannot count the cards")?;
         let mut cards = Vec::new();
         let mut models = BTreeMap::new();
         for index in 0..count {
             let read = self.session.by_index(index).map_err(anyhow::Error::from);
-            match read.and_then(|device| self.card(device, cards.len(), &mut models)) {
+            match read.and_then(|device| self.capture_card(device, cards.len(), &mut models)) {
                 Ok(card) => cards.push(card),
                 Err(error) => self
                     .notes
-                    .add(&format!("card {index} is left out: {error:#}")),
+                    .add_note(&format!("card {index} is left out: {error:#}")),
             }
         }
-        self.links(&mut cards);
+        self.capture_links(&mut cards);
         Ok((cards, models))
     }
 
     /// Reads the fabric of the first card that has joined one.
-    fn fabric(&mut self, name: &str) -> Option<Fabric> {
-        let count = self.session.count().unwrap_or(0);
-        let fabrics =
-            (0..count).filter_map(|index| self.session.by_index(index).ok()?.fabric().ok());
+    fn capture_fabric(&mut self, name: &str) -> Option<NvlinkFabric> {
+        let count = self.session.count_cards().unwrap_or(0);
+        let fabrics = (0..count).filter_map(|index| {
+            self.session
+                .by_index(index)
+                .ok()?
+                .read_fabric_membership()
+                .ok()
+        });
         let found = fabrics
             .into_iter()
             .find(|f| f.joined && f.cluster != [0; 16])?;
@@ -221,7 +229,7 @@ impl Capture<'_> {
             part(16..20),
             part(20..32),
         ];
-        Some(Fabric {
+        Some(NvlinkFabric {
             cluster: if self.keep_ids {
                 parts.join("-")
             } else {
@@ -232,17 +240,17 @@ impl Capture<'_> {
     }
 }
 
-fn open(library: &Path) -> anyhow::Result<Session> {
+fn open_driver(library: &Path) -> anyhow::Result<NvmlSession> {
     let remedy = "run this on a node with NVIDIA's driver, or name its library with --nvml-library";
-    let opened = Library::open(library, Arc::default());
+    let opened = NvmlLibrary::open_library(library, Arc::default());
     let opened = opened.with_context(|| format!("there is no driver to ask; {remedy}"))?;
-    opened.init().map_err(|(error, words)| {
+    opened.initialize().map_err(|(error, words)| {
         anyhow::Error::new(error).context(format!("the driver does not start ({words}); {remedy}"))
     })
 }
 
 /// Makes a name of lower-case letters, digits and dashes.
-fn slug(text: &str) -> String {
+fn make_slug(text: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() {
             c.to_ascii_lowercase()
@@ -255,7 +263,11 @@ fn slug(text: &str) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-fn describe(machine: Option<&str>, cards: &[Card], models: &BTreeMap<String, Model>) -> String {
+fn describe_machine(
+    machine: Option<&str>,
+    cards: &[ProfileCard],
+    models: &BTreeMap<String, GpuModel>,
+) -> String {
     let count = |key: &String| {
         cards
             .iter()

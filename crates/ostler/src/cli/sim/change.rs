@@ -6,27 +6,27 @@ mod load;
 use anyhow::anyhow;
 use clap::{Subcommand, ValueEnum};
 use config::Period;
-use sim::{BusId, EccKind, Effect, Error, NewGpu, Node, Target};
+use sim::{BusId, DeviceTarget, EccKind, Effect, Error, NewGpu, Node};
 
-use self::{code::Code, load::Load};
+use self::{code::ReturnCode, load::ProcessArg};
 
 /// One change of a node.
 #[derive(Debug, Subcommand)]
-pub(super) enum Change {
+pub(super) enum NodeChange {
     /// Let a card fall off the bus: every NVML call for it returns GPU_IS_LOST
     Lose {
         /// The card
-        target: Target,
+        target: DeviceTarget,
     },
     /// Bring a lost card back
     Restore {
         /// The card
-        target: Target,
+        target: DeviceTarget,
     },
     /// Let the driver report an XID on a card or MIG device
     Xid {
         /// The card or MIG device
-        target: Target,
+        target: DeviceTarget,
         /// The XID, e.g. 79
         #[arg(value_name = "XID")]
         number: u64,
@@ -34,9 +34,9 @@ pub(super) enum Change {
     /// Count a memory error on a card or MIG device and let the driver report it
     Ecc {
         /// The card or MIG device
-        target: Target,
+        target: DeviceTarget,
         /// The kind of the error
-        kind: Ecc,
+        kind: EccArg,
     },
     /// Let an NVML call hang, for ever or for a time
     Hang {
@@ -44,7 +44,7 @@ pub(super) enum Change {
         call: String,
         /// Only for this card or MIG device
         #[arg(long, value_name = "TARGET")]
-        device: Option<Target>,
+        device: Option<DeviceTarget>,
         /// Duration of the call, e.g. 10s [default: until `clear`]
         #[arg(long = "for", value_name = "TIME")]
         time: Option<Period>,
@@ -54,10 +54,10 @@ pub(super) enum Change {
         /// The NVML function, for all its versions; `*` for all functions
         call: String,
         /// The return code: a number, or a name such as GPU_IS_LOST
-        code: Code,
+        code: ReturnCode,
         /// Only for this card or MIG device
         #[arg(long, value_name = "TARGET")]
-        device: Option<Target>,
+        device: Option<DeviceTarget>,
     },
     /// End the hangs and failures of one NVML function, or all of them
     Clear {
@@ -67,7 +67,7 @@ pub(super) enum Change {
     /// Set a sensor or counter, e.g. `set 3 temperature 90`
     Set {
         /// The card or MIG device
-        target: Target,
+        target: DeviceTarget,
         /// The sensor; a wrong name lists all of them
         sensor: String,
         /// The value: degrees, milliwatts, MiB, per cent, MHz, or a count
@@ -76,19 +76,19 @@ pub(super) enum Change {
     /// Set the processes that compute on a card; without any, remove all
     Processes {
         /// The card
-        target: Target,
+        target: DeviceTarget,
         /// A process and the MiB of memory it uses, e.g. 4711:2048
         #[arg(value_name = "PID:MIB")]
-        processes: Vec<Load>,
+        processes: Vec<ProcessArg>,
     },
     /// Take an NVLink of a card down, or bring it up
     Link {
         /// The card
-        target: Target,
+        target: DeviceTarget,
         /// The number of the link
         link: usize,
         /// Down or up
-        way: Way,
+        way: LinkState,
     },
     /// Put a card in: the one that was taken out last, or a new one
     AddGpu {
@@ -105,26 +105,26 @@ pub(super) enum Change {
     /// Take a card out
     RemoveGpu {
         /// The card
-        target: Target,
+        target: DeviceTarget,
     },
     /// Switch MIG mode on or off; off removes the card's MIG devices
     Mig {
         /// On or off
-        mode: Mode,
+        mode: MigMode,
         /// The card
-        target: Target,
+        target: DeviceTarget,
     },
     /// Make a MIG device on a card
     AddMig {
         /// The card
-        target: Target,
+        target: DeviceTarget,
         /// Its profile, e.g. 1g.5gb
         profile: String,
     },
     /// Remove a MIG device
     RemoveMig {
         /// The MIG device, e.g. 3:1
-        target: Target,
+        target: DeviceTarget,
     },
     /// Take the driver library away, as on a machine without a driver
     UnplugDriver,
@@ -134,7 +134,7 @@ pub(super) enum Change {
 
 /// Kind of a memory error.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Ecc {
+pub(super) enum EccArg {
     /// The hardware corrected it
     Corrected,
     /// The hardware could not correct it
@@ -143,7 +143,7 @@ pub(super) enum Ecc {
 
 /// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Way {
+pub(super) enum LinkState {
     /// The link carries data
     Up,
     /// The link carries no data
@@ -152,28 +152,30 @@ pub(super) enum Way {
 
 /// MIG mode of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Mode {
+pub(super) enum MigMode {
     /// The card is used through MIG devices
     On,
     /// The card is used as a whole
     Off,
 }
 
-// === impl Change ===
+// === impl NodeChange ===
 
-impl Change {
+impl NodeChange {
     /// Makes the change. Returns the line to print.
-    pub(super) fn make(self, node: &Node) -> anyhow::Result<String> {
+    pub(super) fn apply_change(self, node: &Node) -> anyhow::Result<String> {
         // The name is found before the change: the change may remove the device.
-        let device = match self.target() {
-            Some(target) => name(node, target)?,
+        let device = match self.change_target() {
+            Some(target) => describe_target(node, target)?,
             None => "all devices".to_owned(),
         };
-        let told = self.apply(node, &device).map_err(|error| hint(node, error));
+        let told = self
+            .apply_to_device(node, &device)
+            .map_err(|error| hint(node, error));
         Ok(told? + "\n")
     }
 
-    fn target(&self) -> Option<&Target> {
+    fn change_target(&self) -> Option<&DeviceTarget> {
         match self {
             Self::Lose { target }
             | Self::Restore { target }
@@ -193,25 +195,25 @@ impl Change {
         }
     }
 
-    fn apply(self, node: &Node, device: &str) -> Result<String, Error> {
+    fn apply_to_device(self, node: &Node, device: &str) -> Result<String, Error> {
         Ok(match self {
             Self::Lose { target } => {
-                node.lose(&target)?;
+                node.lose_cards(&target)?;
                 format!("{device} has fallen off the bus")
             }
             Self::Restore { target } => {
-                node.restore(&target)?;
+                node.restore_cards(&target)?;
                 format!("{device} is back on the bus")
             }
             Self::Xid { target, number } => {
-                node.xid(&target, number)?;
+                node.raise_xid(&target, number)?;
                 format!(
                     "the driver reports {} on {device}",
-                    nvidia_rules::xid::describe(number)
+                    nvidia_rules::xid::describe_xid(number)
                 )
             }
             Self::Ecc { target, kind } => {
-                node.ecc(&target, kind.into())?;
+                node.count_ecc_error(&target, kind.into())?;
                 format!("the driver reports a memory error on {device}")
             }
             Self::Set {
@@ -219,12 +221,12 @@ impl Change {
                 sensor,
                 value,
             } => {
-                node.set(&target, &sensor, value)?;
+                node.set_sensor(&target, &sensor, value)?;
                 format!("{sensor} of {device} is {value}")
             }
             Self::Mig { mode, target } => {
-                node.set_mig(&target, mode == Mode::On)?;
-                let mode = if mode == Mode::On { "on" } else { "off" };
+                node.set_mig(&target, mode == MigMode::On)?;
+                let mode = if mode == MigMode::On { "on" } else { "off" };
                 format!("MIG mode is {mode} on {device}")
             }
             Self::AddMig { target, profile } => {
@@ -247,7 +249,7 @@ impl Change {
     fn apply_to_use(self, node: &Node, device: &str) -> Result<String, Error> {
         Ok(match self {
             Self::Processes { target, processes } => {
-                let processes: Vec<_> = processes.into_iter().map(Load::process).collect();
+                let processes: Vec<_> = processes.into_iter().map(ProcessArg::to_process).collect();
                 node.set_processes(&target, &processes)?;
                 match processes.len() {
                     0 => format!("no process computes on {device}"),
@@ -256,8 +258,8 @@ impl Change {
                 }
             }
             Self::Link { target, link, way } => {
-                node.set_link(&target, link, way == Way::Up)?;
-                let way = if way == Way::Up { "up" } else { "down" };
+                node.set_link(&target, link, way == LinkState::Up)?;
+                let way = if way == LinkState::Up { "up" } else { "down" };
                 format!("NVLink {link} of {device} is {way}")
             }
             rest => rest.apply_to_driver(node, device)?,
@@ -272,27 +274,27 @@ impl Change {
                 device: target,
                 time,
             } => {
-                let millis =
-                    time.map(|time| u64::try_from(time.get().as_millis()).unwrap_or(u64::MAX));
-                node.fault(&call, target.as_ref(), Effect::Hang { millis })?;
+                let millis = time
+                    .map(|time| u64::try_from(time.as_duration().as_millis()).unwrap_or(u64::MAX));
+                node.set_fault(&call, target.as_ref(), Effect::Hang { millis })?;
                 let end = time.map_or("until `ostler sim clear`".to_owned(), |t| {
                     format!("for {t}")
                 });
-                format!("{} hangs {end} on {device}", calls(&call))
+                format!("{} hangs {end} on {device}", describe_call(&call))
             }
             Self::Fail {
                 call,
                 code,
                 device: target,
             } => {
-                node.fault(
+                node.set_fault(
                     &call,
                     target.as_ref(),
                     Effect::Fail {
-                        code: code.number(),
+                        code: code.nvml_number(),
                     },
                 )?;
-                format!("{} fails with {code} on {device}", calls(&call))
+                format!("{} fails with {code} on {device}", describe_call(&call))
             }
             Self::Clear { call } => match node.clear_faults(call.as_deref())? {
                 0 => "there was no such fault; `ostler sim show` lists those there are".to_owned(),
@@ -310,7 +312,10 @@ impl Change {
             }
             Self::PlugDriver => {
                 node.plug_driver()?;
-                format!("the driver library is at {}", node.library().display())
+                format!(
+                    "the driver library is at {}",
+                    node.driver_library().display()
+                )
             }
             _ => String::new(),
         })
@@ -319,32 +324,32 @@ impl Change {
 
 // === impl EccKind ===
 
-impl From<Ecc> for EccKind {
-    fn from(kind: Ecc) -> Self {
+impl From<EccArg> for EccKind {
+    fn from(kind: EccArg) -> Self {
         match kind {
-            Ecc::Corrected => Self::Corrected,
-            Ecc::Uncorrected => Self::Uncorrected,
+            EccArg::Corrected => Self::Corrected,
+            EccArg::Uncorrected => Self::Uncorrected,
         }
     }
 }
 
 /// Describes the devices that a target means. A target that does not exist is returned as typed.
-fn name(node: &Node, target: &Target) -> Result<String, Error> {
-    let gpus = node.gpus()?;
+fn describe_target(node: &Node, target: &DeviceTarget) -> Result<String, Error> {
+    let gpus = node.list_gpus()?;
     let card = |wanted: &dyn Fn(&sim::GpuInfo) -> bool| {
         let gpu = gpus.iter().find(|gpu| wanted(gpu));
         gpu.map(|gpu| format!("GPU {} ({})", gpu.index, gpu.uuid))
     };
     let found = match target {
-        Target::All => Some(format!("each of the {} GPUs", gpus.len())),
-        Target::Index(index) => card(&|gpu| gpu.index == *index),
-        Target::Pci(pci) => card(&|gpu| gpu.pci == *pci),
-        Target::Uuid(uuid) => card(&|gpu| gpu.uuid == *uuid),
-        Target::Mig(..) => None,
+        DeviceTarget::All => Some(format!("each of the {} GPUs", gpus.len())),
+        DeviceTarget::Index(index) => card(&|gpu| gpu.index == *index),
+        DeviceTarget::Pci(pci) => card(&|gpu| gpu.pci == *pci),
+        DeviceTarget::Uuid(uuid) => card(&|gpu| gpu.uuid == *uuid),
+        DeviceTarget::Mig(..) => None,
     };
     let part = || -> Result<Option<String>, Error> {
         let typed = target.to_string();
-        let migs = node.migs()?;
+        let migs = node.list_migs()?;
         let mig = migs
             .iter()
             .find(|mig| mig.index == typed || mig.uuid == typed);
@@ -356,14 +361,14 @@ fn name(node: &Node, target: &Target) -> Result<String, Error> {
     })
 }
 
-fn calls(call: &str) -> &str {
+fn describe_call(call: &str) -> &str {
     if call == "*" { "every NVML call" } else { call }
 }
 
 /// Adds a remedy to an error.
 fn hint(node: &Node, error: Error) -> anyhow::Error {
     let off = || {
-        node.gpus()
+        node.list_gpus()
             .is_ok_and(|gpus| gpus.iter().any(|gpu| !gpu.mig_enabled))
     };
     match error {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use sim::{Error, Node, Profile, profile::names, state::Platform};
+use sim::{Error, Node, NodeProfile, profile::names, state::NodePlatform};
 
-use super::super::table::table;
+use super::super::table::new_table;
 
 /// Default profile of a new node.
 pub(in crate::cli) const DEFAULT: &str = "dgx-a100";
@@ -14,7 +14,7 @@ pub(in crate::cli) const DEFAULT: &str = "dgx-a100";
 ///
 /// The folder is made if it is missing. Remove it to remove the node.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct SimCreateArgs {
     /// The folder
     dir: PathBuf,
 
@@ -23,12 +23,12 @@ pub(super) struct Args {
     profile: String,
 }
 
-// === impl Args ===
+// === impl SimCreateArgs ===
 
-impl Args {
-    pub(super) fn create(self) -> anyhow::Result<String> {
-        let profile = profile(&self.profile)?;
-        let node = Node::create(&self.dir, &profile).map_err(|error| match error {
+impl SimCreateArgs {
+    pub(super) fn create_node(self) -> anyhow::Result<String> {
+        let profile = load_profile(&self.profile)?;
+        let node = Node::create_node(&self.dir, &profile).map_err(|error| match error {
             Error::Exists { dir } => anyhow::anyhow!(
                 "there is a node in {0} already; choose another folder, or remove this one first: \
                  rm -r {0}",
@@ -37,16 +37,16 @@ impl Args {
             error => anyhow::Error::new(error)
                 .context(format!("cannot make a node in {}", self.dir.display())),
         })?;
-        Ok(usage(&node, &profile))
+        Ok(node_usage(&node, &profile))
     }
 }
 
 /// Table of the profiles that are part of the program.
-pub(super) fn profiles() -> anyhow::Result<String> {
-    let mut rows = table(&["NAME", "GPUS", "MODEL", "WHAT IT IS"]);
+pub(super) fn profile_table() -> anyhow::Result<String> {
+    let mut rows = new_table(&["NAME", "GPUS", "MODEL", "WHAT IT IS"]);
     for name in names() {
-        let profile = Profile::named(name)?;
-        let state = profile.state()?;
+        let profile = NodeProfile::find_profile(name)?;
+        let state = profile.to_state()?;
         let models: Vec<&str> = state.models.values().map(|m| m.name.as_str()).collect();
         rows.add_row([
             name.to_owned(),
@@ -62,9 +62,9 @@ pub(super) fn profiles() -> anyhow::Result<String> {
 ///
 /// # Errors
 /// There is no such name or file, or the file is no valid profile.
-pub(in crate::cli) fn profile(name: &str) -> anyhow::Result<Profile> {
+pub(in crate::cli) fn load_profile(name: &str) -> anyhow::Result<NodeProfile> {
     if names().contains(&name) {
-        return Ok(Profile::named(name)?);
+        return Ok(NodeProfile::find_profile(name)?);
     }
     let file = Path::new(name);
     if !file.is_file() {
@@ -74,16 +74,16 @@ pub(in crate::cli) fn profile(name: &str) -> anyhow::Result<Profile> {
         );
     }
     let yaml = fs_err::read_to_string(file)?;
-    Profile::parse(&yaml).with_context(|| {
+    NodeProfile::parse_profile(&yaml).with_context(|| {
         format!("{name} is no profile; docs/simulator-profiles.md says what one has")
     })
 }
 
 /// Commands for the use of a new node.
-fn usage(node: &Node, profile: &Profile) -> String {
-    let dir = quoted(node.dir());
-    let (root, library) = (quoted(&node.root()), quoted(&node.library()));
-    let ostler = program();
+fn node_usage(node: &Node, profile: &NodeProfile) -> String {
+    let dir = quoted(node.node_dir());
+    let (root, library) = (quoted(&node.host_root()), quoted(&node.driver_library()));
+    let ostler = program_name();
     format!(
         "{dir} is now {description}
 
@@ -99,17 +99,17 @@ what the agent knows:
   {ostler} sim --node {dir} lose 0
 ",
         description = profile.description,
-        others = others(&dir, &root, profile.platform),
+        others = other_usage(&dir, &root, profile.platform),
     )
 }
 
 /// Commands that run another program on the node.
-fn others(dir: &str, root: &str, platform: Platform) -> String {
+fn other_usage(dir: &str, root: &str, platform: NodePlatform) -> String {
     let note = match platform {
-        Platform::BareMetal => "",
-        Platform::Vgpu => "; its PCI functions say that they are vGPUs",
-        Platform::Wsl => "; libdxcore.so beside the library and /dev/dxg say that it is WSL",
-        Platform::Tegra => {
+        NodePlatform::BareMetal => "",
+        NodePlatform::Vgpu => "; its PCI functions say that they are vGPUs",
+        NodePlatform::Wsl => "; libdxcore.so beside the library and /dev/dxg say that it is WSL",
+        NodePlatform::Tegra => {
             return format!(
                 "another program, which finds no NVML and the files of a Tegra system, as root:\n  \
                  unshare -m sh -c 'mount --rbind {root}/sys /sys; PROGRAM'\n"
@@ -134,7 +134,7 @@ pub(in crate::cli) fn quoted(path: &Path) -> String {
 }
 
 /// This program's name for a shell: `ostler` if `PATH` leads to it, else its quoted path.
-pub(in crate::cli) fn program() -> String {
+pub(in crate::cli) fn program_name() -> String {
     let Ok(here) = std::env::current_exe() else {
         return "ostler".to_owned();
     };

@@ -11,18 +11,18 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use sim::kubelet::{Kubelet, Settings};
+use sim::kubelet::{Kubelet, KubeletSettings};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
     time::interval,
 };
 
-use super::create::{program, quoted};
+use super::create::{program_name, quoted};
 
 pub(in crate::cli) use self::{
-    command::{Command, HELP},
-    news::News,
+    command::{HELP, KubeletCommand},
+    news::KubeletEvents,
 };
 
 /// Interval of checks for events to print.
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// in its folder when it starts.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = HELP)]
-pub(in crate::cli) struct Args {
+pub(in crate::cli) struct SimKubeletArgs {
     /// The device plugin folder; made if it is missing
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
@@ -47,46 +47,46 @@ pub(in crate::cli) struct Args {
 
 /// Signals that end a command.
 #[derive(Debug)]
-pub(in crate::cli) struct Ends {
+pub(in crate::cli) struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
-// === impl Args ===
+// === impl SimKubeletArgs ===
 
-impl Args {
-    pub(super) async fn run(self) -> anyhow::Result<()> {
-        let mut ends = Ends::new()?;
-        free(&self.dir)?;
-        let mut settings = Settings::new(&self.dir);
+impl SimKubeletArgs {
+    pub(super) async fn run_kubelet(self) -> anyhow::Result<()> {
+        let mut ends = EndSignals::new()?;
+        refuse_used_folder(&self.dir)?;
+        let mut settings = KubeletSettings::new(&self.dir);
         settings.pod_resources = self.pod_resources.clone();
-        let kubelet = Kubelet::start(settings).await?;
+        let kubelet = Kubelet::start_kubelet(settings).await?;
         let mut out = anstream::stdout();
-        writeln!(out, "{}", self.usage()?)?;
-        let mut news = News::new(kubelet.clone());
-        let mut commands = lines()?;
+        writeln!(out, "{}", self.kubelet_usage()?)?;
+        let mut news = KubeletEvents::new(kubelet.clone());
+        let mut commands = read_input_lines()?;
         let mut ticks = interval(LOOK);
         loop {
             tokio::select! {
-                () = ends.next() => break,
+                () = ends.wait_for_signal() => break,
                 Some(line) = commands.recv() => {
-                    if !obey(&kubelet, &line, &mut out).await? {
+                    if !run_line(&kubelet, &line, &mut out).await? {
                         break;
                     }
                 }
                 _ = ticks.tick() => {}
             }
-            for line in news.next() {
+            for line in news.take_lines() {
                 writeln!(out, "{line}")?;
             }
         }
-        kubelet.stop().await;
+        kubelet.stop_kubelet().await;
         Ok(())
     }
 
     /// Text for the start: the socket, and the flags of an agent for this kubelet.
-    fn usage(&self) -> io::Result<String> {
+    fn kubelet_usage(&self) -> io::Result<String> {
         let dir = fs_err::canonicalize(&self.dir)?;
         let mut flags = format!("--kubelet-dir {}", quoted(&dir));
         if let Some(socket) = &self.pod_resources {
@@ -95,7 +95,7 @@ impl Args {
         }
         let socket = dir.join("kubelet.sock");
         let socket = socket.display();
-        let ostler = program();
+        let ostler = program_name();
         Ok(format!(
             "the kubelet listens on {socket}\n\
              an agent for it: {ostler} run {flags} …\n\
@@ -104,9 +104,9 @@ impl Args {
     }
 }
 
-// === impl Ends ===
+// === impl EndSignals ===
 
-impl Ends {
+impl EndSignals {
     /// Begins to listen. From now on the signals do not end the process by themselves.
     pub(in crate::cli) fn new() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen to signals");
@@ -118,7 +118,7 @@ impl Ends {
     }
 
     /// Waits for one of the signals. Cancel safe.
-    pub(in crate::cli) async fn next(&mut self) {
+    pub(in crate::cli) async fn wait_for_signal(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -131,7 +131,7 @@ impl Ends {
 ///
 /// # Errors
 /// The output is closed. An error of the command is printed and is no error here.
-pub(in crate::cli) async fn obey(
+pub(in crate::cli) async fn run_line(
     kubelet: &Kubelet,
     line: &str,
     out: &mut impl Write,
@@ -140,8 +140,8 @@ pub(in crate::cli) async fn obey(
         return Ok(true);
     }
     match line.parse() {
-        Ok(Command::Quit) => return Ok(false),
-        Ok(command) => match command.obey(kubelet).await {
+        Ok(KubeletCommand::Quit) => return Ok(false),
+        Ok(command) => match command.run_on_kubelet(kubelet).await {
             Ok(text) => write!(out, "{text}")?,
             Err(error) => writeln!(out, "{error:#}")?,
         },
@@ -152,7 +152,7 @@ pub(in crate::cli) async fn obey(
 
 /// Reads the lines of standard input on a thread of its own: a blocking read cannot be cancelled,
 /// and must not keep the program from ending.
-pub(in crate::cli) fn lines() -> io::Result<mpsc::Receiver<String>> {
+pub(in crate::cli) fn read_input_lines() -> io::Result<mpsc::Receiver<String>> {
     let (send, lines) = mpsc::channel(16);
     let read = move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -169,7 +169,7 @@ pub(in crate::cli) fn lines() -> io::Result<mpsc::Receiver<String>> {
 
 /// Refuses a folder in which a kubelet listens. A kubelet that starts deletes all sockets of the
 /// folder (pkg/kubelet/cm/devicemanager/manager.go, `CleanupPluginDirectory`), and so does ours.
-fn free(dir: &Path) -> anyhow::Result<()> {
+fn refuse_used_folder(dir: &Path) -> anyhow::Result<()> {
     // The file alone is no evidence: a kubelet that was killed leaves it behind.
     if UnixStream::connect(dir.join("kubelet.sock")).is_ok() {
         bail!(

@@ -2,27 +2,27 @@
 
 use sim::Node;
 
-use super::super::table::{Output, table, text};
+use super::super::table::{OutputFormat, new_table, serialize_output};
 
 /// Show the processes that have a card open: a reset or driver reload waits for them.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct SimOpenArgs {
     /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Output,
+    output: OutputFormat,
 }
 
-// === impl Args ===
+// === impl SimOpenArgs ===
 
-impl Args {
-    pub(super) fn show(self, node: &Node) -> anyhow::Result<String> {
+impl SimOpenArgs {
+    pub(super) fn show_holders(self, node: &Node) -> anyhow::Result<String> {
         let cards = node.holders()?;
         match self.output {
-            Output::Json => return text(&cards, false),
-            Output::Yaml => return text(&cards, true),
-            Output::Table => {}
+            OutputFormat::Json => return serialize_output(&cards, false),
+            OutputFormat::Yaml => return serialize_output(&cards, true),
+            OutputFormat::Table => {}
         }
-        let mut rows = table(&["INDEX", "ID", "NODE", "OPEN IN"]);
+        let mut rows = new_table(&["INDEX", "ID", "NODE", "OPEN IN"]);
         for card in cards {
             let pids: Vec<_> = card.pids.iter().map(ToString::to_string).collect();
             let pids = match pids.is_empty() {

@@ -6,16 +6,16 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Subcommand;
 use config::Period;
-use sim::{Holders, Node, Target};
+use sim::{CardHolders, DeviceTarget, Node};
 
 /// One command that resets cards.
 #[derive(Debug, Subcommand)]
-pub(super) enum Renew {
+pub(super) enum ResetCommand {
     /// Reset a card: it is away for a moment and comes back with counters at zero, with pending
     /// repairs done, and without MIG devices and processes
     Reset {
         /// The card
-        target: Target,
+        target: DeviceTarget,
         /// Time for which the card is away
         #[arg(long = "for", value_name = "TIME", default_value = "1s")]
         away: Period,
@@ -33,14 +33,14 @@ pub(super) enum Renew {
     Reboot,
 }
 
-// === impl Renew ===
+// === impl ResetCommand ===
 
-impl Renew {
+impl ResetCommand {
     /// Runs the command. Returns the line to print.
     ///
     /// # Errors
     /// A program has a card open and `--force` is not given, or there is no such card.
-    pub(super) fn make(self, node: &Node) -> anyhow::Result<String> {
+    pub(super) fn run_reset(self, node: &Node) -> anyhow::Result<String> {
         Ok(match self {
             Self::Reset {
                 target,
@@ -48,14 +48,14 @@ impl Renew {
                 force,
             } => {
                 if !force {
-                    refuse(node, Some(&target))?;
+                    refuse_if_open(node, Some(&target))?;
                 }
-                node.reset(&target, away.get())?;
+                node.reset_cards(&target, away.as_duration())?;
                 format!("{target} was reset\n")
             }
             Self::ReloadDriver { force } => {
                 if !force {
-                    refuse(node, None)?;
+                    refuse_if_open(node, None)?;
                 }
                 node.reload_driver()?;
                 "the driver was loaded again\n".to_owned()
@@ -70,17 +70,18 @@ impl Renew {
 
 /// Fails if a program has one of the cards open. The check is repeated once: a program that has just
 /// ended may still hold the card.
-fn refuse(node: &Node, target: Option<&Target>) -> anyhow::Result<()> {
-    let wanted = |card: &Holders| match target {
-        None | Some(Target::All) => true,
-        Some(Target::Index(index)) => card.index == *index,
-        Some(Target::Uuid(uuid)) => card.gpu == *uuid,
-        Some(Target::Pci(pci)) => node
-            .gpus()
+fn refuse_if_open(node: &Node, target: Option<&DeviceTarget>) -> anyhow::Result<()> {
+    let wanted = |card: &CardHolders| match target {
+        None | Some(DeviceTarget::All) => true,
+        Some(DeviceTarget::Index(index)) => card.index == *index,
+        Some(DeviceTarget::Uuid(uuid)) => card.gpu == *uuid,
+        Some(DeviceTarget::Pci(pci)) => node
+            .list_gpus()
             .is_ok_and(|gpus| gpus.iter().any(|g| g.uuid == card.gpu && g.pci == *pci)),
-        Some(Target::Mig(..)) => false,
+        Some(DeviceTarget::Mig(..)) => false,
     };
-    let held = |cards: Vec<Holders>| cards.into_iter().find(|c| wanted(c) && !c.pids.is_empty());
+    let held =
+        |cards: Vec<CardHolders>| cards.into_iter().find(|c| wanted(c) && !c.pids.is_empty());
     if held(node.holders()?).is_none() {
         return Ok(());
     }

@@ -3,50 +3,50 @@
 use comfy_table::Table;
 use sim::{
     Effect, Node,
-    state::{Fault, Gpu, State},
+    state::{Gpu, NodeState, NvmlFault},
 };
 
-use super::super::table::{Output, table, text};
+use super::super::table::{OutputFormat, new_table, serialize_output};
 
 /// Show the node's cards, MIG devices and injected faults.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct SimShowArgs {
     /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Output,
+    output: OutputFormat,
 }
 
-// === impl Args ===
+// === impl SimShowArgs ===
 
-impl Args {
-    pub(super) fn show(self, node: &Node) -> anyhow::Result<String> {
+impl SimShowArgs {
+    pub(super) fn show_node(self, node: &Node) -> anyhow::Result<String> {
         match self.output {
-            Output::Table => page(node),
-            Output::Json => text(&node.state()?, false),
-            Output::Yaml => text(&node.state()?, true),
+            OutputFormat::Table => format_node(node),
+            OutputFormat::Json => serialize_output(&node.node_state()?, false),
+            OutputFormat::Yaml => serialize_output(&node.node_state()?, true),
         }
     }
 }
 
-fn page(node: &Node) -> anyhow::Result<String> {
-    let state = node.state()?;
+fn format_node(node: &Node) -> anyhow::Result<String> {
+    let state = node.node_state()?;
     let driver = &state.driver;
     let (major, minor) = (driver.cuda / 1000, driver.cuda % 1000 / 10);
     let mut page = format!(
         "{} in {}: driver {}, CUDA {major}.{minor}\n",
         state.profile,
-        node.dir().display(),
+        node.node_dir().display(),
         driver.version
     );
-    if !node.library().exists() {
+    if !node.driver_library().exists() {
         page += "the driver library is taken away; `ostler sim plug-driver` puts it back\n";
     }
     match state.gpus.is_empty() {
         true => page += "no cards; `ostler sim add-gpu` puts one in\n",
-        false => page += &(rows(node, &state)?.trim_fmt() + "\n"),
+        false => page += &(node_table(node, &state)?.trim_fmt() + "\n"),
     }
     for fault in &state.faults {
-        page += &(describe(fault) + "\n");
+        page += &(describe_fault(fault) + "\n");
     }
     if !state.faults.is_empty() {
         page += "`ostler sim clear` ends these faults\n";
@@ -54,12 +54,12 @@ fn page(node: &Node) -> anyhow::Result<String> {
     Ok(page)
 }
 
-fn rows(node: &Node, state: &State) -> anyhow::Result<Table> {
-    let mut rows = table(&[
+fn node_table(node: &Node, state: &NodeState) -> anyhow::Result<Table> {
+    let mut rows = new_table(&[
         "INDEX", "ID", "MODEL", "PCI", "NUMA", "MEMORY", "TEMP", "STATE",
     ]);
-    let migs = node.migs()?;
-    for gpu in node.gpus()? {
+    let migs = node.list_migs()?;
+    for gpu in node.list_gpus()? {
         let card = &state.gpus[gpu.index];
         rows.add_row([
             gpu.index.to_string(),
@@ -69,7 +69,7 @@ fn rows(node: &Node, state: &State) -> anyhow::Result<Table> {
             gpu.numa.map_or_else(|| "-".to_owned(), |n| n.to_string()),
             format!("{} MiB", gpu.memory_bytes >> 20),
             format!("{} °C", card.sensors.temperature),
-            condition(card).to_owned(),
+            card_condition(card).to_owned(),
         ]);
         for mig in migs.iter().filter(|mig| mig.gpu == gpu.uuid) {
             rows.add_row([
@@ -82,7 +82,7 @@ fn rows(node: &Node, state: &State) -> anyhow::Result<Table> {
     Ok(rows)
 }
 
-fn condition(card: &Gpu) -> &'static str {
+fn card_condition(card: &Gpu) -> &'static str {
     match (card.lost, card.mig_enabled) {
         (true, _) => "lost",
         (false, true) => "ok, MIG on",
@@ -90,7 +90,7 @@ fn condition(card: &Gpu) -> &'static str {
     }
 }
 
-fn describe(fault: &Fault) -> String {
+fn describe_fault(fault: &NvmlFault) -> String {
     let call = match fault.call.as_str() {
         "*" => "every call",
         call => call,

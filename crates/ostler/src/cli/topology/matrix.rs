@@ -1,11 +1,11 @@
 //! The matrix, with the codes of `nvidia-smi topo -m`.
 
 use model::Ancestor;
-use place::{Topology, Way};
+use place::{CardConnection, CardTopology};
 use rules::Vendor;
 
-use super::{name, pairs, product, words};
-use crate::cli::table::table;
+use super::{card_label, card_pairs, choose_vendor, product_label};
+use crate::cli::table::new_table;
 
 /// Codes other than those of direct links, nearest first, with their meaning. All but `BRD` and `?`
 /// are those of `nvidia-smi topo -m`.
@@ -20,22 +20,22 @@ const LEGEND: [(&str, &str); 7] = [
 ];
 
 /// Makes the matrix, with a legend of the codes in it.
-pub(super) fn page(topology: &Topology<'_>) -> String {
+pub(super) fn format_matrix(topology: &CardTopology<'_>) -> String {
     let count = topology.cards.len();
     if count == 0 {
         return "no cards\n".to_owned();
     }
     let mut cells = vec![vec!["-".to_owned(); count]; count];
-    let words = words(topology);
-    for (a, b, way) in pairs(topology) {
+    let words = choose_vendor(topology);
+    for (a, b, way) in card_pairs(topology) {
         cells[a][b] = cell(words, &way);
         cells[b][a] = cell(words, &way);
     }
-    let names: Vec<String> = (0..count).map(|at| name(topology, at)).collect();
+    let names: Vec<String> = (0..count).map(|at| card_label(topology, at)).collect();
     let mut header = vec![""];
     header.extend(names.iter().map(String::as_str));
     header.extend(["NUMA", "MODEL"]);
-    let mut rows = table(&header);
+    let mut rows = new_table(&header);
     for (at, row) in cells.iter().enumerate() {
         let device = &topology.cards[at].device;
         let numa = device
@@ -43,14 +43,14 @@ pub(super) fn page(topology: &Topology<'_>) -> String {
             .map_or_else(|| "-".to_owned(), |n| n.to_string());
         let mut line = vec![names[at].clone()];
         line.extend(row.iter().cloned());
-        line.extend([numa, product(device).to_owned()]);
+        line.extend([numa, product_label(device).to_owned()]);
         rows.add_row(line);
     }
-    rows.trim_fmt() + "\n" + &legend(words, &cells)
+    rows.trim_fmt() + "\n" + &format_legend(words, &cells)
 }
 
 /// Code of a pair: the direct links first, then the path through PCIe.
-fn cell(words: &Vendor, way: &Way) -> String {
+fn cell(words: &Vendor, way: &CardConnection) -> String {
     let mark = words.link_mark;
     let direct = match (way.switched, way.lanes) {
         (true, _) => Some(format!("{mark}S")),
@@ -74,7 +74,7 @@ fn cell(words: &Vendor, way: &Way) -> String {
     }
 }
 
-fn legend(words: &Vendor, cells: &[Vec<String>]) -> String {
+fn format_legend(words: &Vendor, cells: &[Vec<String>]) -> String {
     let parts = || cells.iter().flatten().flat_map(|cell| cell.split('+'));
     let number = |part: &str| part.strip_prefix(words.link_mark)?.parse::<u32>().ok();
     let occurs = |code: &str| parts().any(|part| part == code);

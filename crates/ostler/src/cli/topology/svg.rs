@@ -7,11 +7,11 @@ mod ring;
 use std::collections::BTreeSet;
 
 use model::State;
-use place::Topology;
+use place::CardTopology;
 use rules::Vendor;
 
-use self::ring::Ring;
-use super::{joined, name, pairs, product, words};
+use self::ring::RingLayout;
+use super::{card_label, card_pairs, choose_vendor, describe_pair, product_label};
 
 /// Height of one line of the legend, in pixels.
 const LINE: f64 = 24.0;
@@ -30,9 +30,9 @@ const STYLE: &str = "\
 .hub{fill:#1c2129;stroke:#57ab5a}.pcie{stroke:#e3a04f}.numa{stroke:#539bf5}}";
 
 /// Draws a topology.
-pub(super) fn draw(topology: &Topology<'_>) -> String {
-    let ring = Ring::of(topology);
-    let keys = legend(topology, &ring);
+pub(super) fn draw(topology: &CardTopology<'_>) -> String {
+    let ring = RingLayout::from_topology(topology);
+    let keys = legend_entries(topology, &ring);
     let width = 2.0 * ring.middle.0;
     let top = ring.middle.1 * 2.0;
     let height = top + LINE * keys.len().max(1) as f64 + 12.0;
@@ -41,12 +41,12 @@ pub(super) fn draw(topology: &Topology<'_>) -> String {
          width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n\
          <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
-        title(topology),
+        picture_title(topology),
     );
-    svg += &text(ring.middle.0, 32.0, "", 20, &title(topology));
+    svg += &draw_text(ring.middle.0, 32.0, "", 20, &picture_title(topology));
     svg += &bands(&ring);
-    svg += &links(topology, &ring);
-    svg += &cards(topology, &ring);
+    svg += &draw_links(topology, &ring);
+    svg += &draw_cards(topology, &ring);
     for (nth, (mark, words)) in keys.iter().enumerate() {
         let y = top + LINE * nth as f64;
         svg += &format!("<g transform=\"translate(32 {y:.1})\">{mark}</g>\n");
@@ -59,10 +59,10 @@ pub(super) fn draw(topology: &Topology<'_>) -> String {
 }
 
 /// Title of the picture: the number of cards of each model.
-fn title(topology: &Topology<'_>) -> String {
+fn picture_title(topology: &CardTopology<'_>) -> String {
     let mut models: Vec<&str> = Vec::new();
     for entry in &topology.cards {
-        let model = product(&entry.device);
+        let model = product_label(&entry.device);
         if !models.contains(&model) {
             models.push(model);
         }
@@ -71,7 +71,7 @@ fn title(topology: &Topology<'_>) -> String {
         topology
             .cards
             .iter()
-            .filter(|e| product(&e.device) == *model)
+            .filter(|e| product_label(&e.device) == *model)
             .count()
     };
     let parts: Vec<String> = models
@@ -85,31 +85,31 @@ fn title(topology: &Topology<'_>) -> String {
 }
 
 /// Draws the NUMA nodes behind the cards, and the PCIe switches around them.
-fn bands(ring: &Ring) -> String {
+fn bands(ring: &RingLayout) -> String {
     let mut svg = String::new();
     for (nth, (numa, arc)) in ring.nodes.iter().enumerate() {
         let odd = if nth % 2 == 1 { " odd" } else { "" };
-        let (path, wide) = (ring.path(arc, ring.radius), ring::BAND);
+        let (path, wide) = (ring.arc_path(arc, ring.radius), ring::BAND);
         svg += &format!("<path class=\"numa{odd}\" stroke-width=\"{wide:.0}\" d=\"{path}\"/>\n");
-        let (x, y) = ring.at(arc.middle(), ring.radius + ring::BAND / 2.0 + 40.0);
+        let (x, y) = ring.point_at(arc.middle(), ring.radius + ring::BAND / 2.0 + 40.0);
         let label = match numa {
             Some(numa) => format!("NUMA {numa}"),
             None => "NUMA ?".to_owned(),
         };
-        svg += &text(x, y + 5.0, "dim", 14, &label);
+        svg += &draw_text(x, y + 5.0, "dim", 14, &label);
     }
     for arc in &ring.switches {
-        let path = ring.path(arc, ring.radius + ring::BAND / 2.0 - 6.0);
+        let path = ring.arc_path(arc, ring.radius + ring::BAND / 2.0 - 6.0);
         svg += &format!("<path class=\"pcie\" d=\"{path}\"><title>PCIe switch</title></path>\n");
     }
     svg
 }
 
 /// Draws the direct links, and the links to the switch.
-fn links(topology: &Topology<'_>, ring: &Ring) -> String {
+fn draw_links(topology: &CardTopology<'_>, ring: &RingLayout) -> String {
     let mut svg = String::new();
     let mut on_switch = BTreeSet::new();
-    for (a, b, way) in pairs(topology) {
+    for (a, b, way) in card_pairs(topology) {
         if way.switched {
             on_switch.extend([a, b]);
         } else if way.lanes > 0 {
@@ -118,9 +118,9 @@ fn links(topology: &Topology<'_>, ring: &Ring) -> String {
             let wide = thickness(way.lanes);
             let words = format!(
                 "{} – {}: {}",
-                name(topology, a),
-                name(topology, b),
-                joined(words(topology), &way)
+                card_label(topology, a),
+                card_label(topology, b),
+                describe_pair(choose_vendor(topology), &way)
             );
             svg += &format!(
                 "<path class=\"link\" stroke-width=\"{wide:.1}\" d=\"M{ax:.1} {ay:.1}Q{cx:.1} {cy:.1} \
@@ -139,12 +139,12 @@ fn links(topology: &Topology<'_>, ring: &Ring) -> String {
     if !on_switch.is_empty() {
         let radius = ring.hub();
         svg += &format!("<circle class=\"hub\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\"/>\n");
-        svg += &text(x, y + 6.0, "", 17, words(topology).switch);
+        svg += &draw_text(x, y + 6.0, "", 17, choose_vendor(topology).switch);
     }
     svg
 }
 
-fn cards(topology: &Topology<'_>, ring: &Ring) -> String {
+fn draw_cards(topology: &CardTopology<'_>, ring: &RingLayout) -> String {
     let mut svg = String::new();
     for (at, entry) in topology.cards.iter().enumerate() {
         let (x, y) = ring.places[at];
@@ -153,7 +153,7 @@ fn cards(topology: &Topology<'_>, ring: &Ring) -> String {
         let bad = if state == State::Healthy { "" } else { " bad" };
         let device = &entry.device;
         let pci = device.pci.map(|pci| pci.to_string()).unwrap_or_default();
-        let words = format!("{}, {}, {state}", device.id, product(device));
+        let words = format!("{}, {}, {state}", device.id, product_label(device));
         svg += &format!(
             "<g><title>{}</title><rect class=\"card{bad}\" x=\"{:.1}\" y=\"{:.1}\" \
              width=\"{wide}\" height=\"{high}\" rx=\"8\"/>\n",
@@ -161,16 +161,16 @@ fn cards(topology: &Topology<'_>, ring: &Ring) -> String {
             x - wide / 2.0,
             y - high / 2.0,
         );
-        svg += &text(x, y - 3.0, "", 15, &name(topology, at));
-        svg += &text(x, y + 14.0, "dim", 11, &pci);
+        svg += &draw_text(x, y - 3.0, "", 15, &card_label(topology, at));
+        svg += &draw_text(x, y + 14.0, "dim", 11, &pci);
         svg += "</g>\n";
     }
     svg
 }
 
 /// Legend: each mark of the picture, with its meaning.
-fn legend(topology: &Topology<'_>, ring: &Ring) -> Vec<(String, String)> {
-    let ways = || pairs(topology).map(|(_, _, way)| way);
+fn legend_entries(topology: &CardTopology<'_>, ring: &RingLayout) -> Vec<(String, String)> {
+    let ways = || card_pairs(topology).map(|(_, _, way)| way);
     let line = |class: &str, wide: f64| {
         format!("<path class=\"{class}\" stroke-width=\"{wide:.1}\" d=\"M0 0H48\"/>")
     };
@@ -180,11 +180,11 @@ fn legend(topology: &Topology<'_>, ring: &Ring) -> Vec<(String, String)> {
         .collect();
     let mut keys = Vec::new();
     for lanes in lanes.into_iter().filter(|lanes| *lanes > 0) {
-        let text = super::links(words(topology), lanes);
+        let text = super::describe_links(choose_vendor(topology), lanes);
         keys.push((line("link", thickness(lanes)), text));
     }
     if ways().any(|way| way.switched) {
-        let Vendor { link, switch, .. } = words(topology);
+        let Vendor { link, switch, .. } = choose_vendor(topology);
         let text = format!("{link}s to the {switch}: every pair on it is equal");
         keys.push((line("link", 4.0), text));
     }
@@ -213,7 +213,7 @@ fn thickness(lanes: u32) -> f64 {
     1.0 + 2.0 * f64::from(lanes.min(8))
 }
 
-fn text(x: f64, y: f64, class: &str, size: u32, words: &str) -> String {
+fn draw_text(x: f64, y: f64, class: &str, size: u32, words: &str) -> String {
     format!(
         "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" \
          text-anchor=\"middle\">{words}</text>\n"

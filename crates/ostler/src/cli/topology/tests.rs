@@ -25,7 +25,7 @@ fn machine(count: usize, lanes: impl Fn(usize, usize) -> u32, switched: bool) ->
     };
     Snapshot {
         devices: (0..count).map(card).collect(),
-        ..Snapshot::empty(jiff::Timestamp::UNIX_EPOCH)
+        ..Snapshot::empty_at(jiff::Timestamp::UNIX_EPOCH)
     }
 }
 
@@ -49,31 +49,35 @@ fn the_matrix_says_how_each_pair_is_joined() {
             .links
             .retain(|link| link.peer.as_str() != "GPU-05");
     }
-    insta::assert_snapshot!(matrix::page(&Topology::of(&snapshot)));
+    insta::assert_snapshot!(matrix::format_matrix(&CardTopology::from_snapshot(
+        &snapshot
+    )));
     assert_eq!(
-        matrix::page(&Topology::of(&machine(0, |_, _| 0, false))),
+        matrix::format_matrix(&CardTopology::from_snapshot(&machine(0, |_, _| 0, false))),
         "no cards\n"
     );
 }
 
 #[test]
 fn a_switch_shows_with_the_way_through_the_machine() {
-    insta::assert_snapshot!(matrix::page(&Topology::of(&machine(3, |_, _| 0, true))));
+    insta::assert_snapshot!(matrix::format_matrix(&CardTopology::from_snapshot(
+        &machine(3, |_, _| 0, true)
+    )));
 }
 
 #[test]
 fn the_graph_has_a_cluster_for_each_numa_node() {
-    insta::assert_snapshot!(dot::graph(&Topology::of(&bridged())));
+    insta::assert_snapshot!(dot::graph(&CardTopology::from_snapshot(&bridged())));
     insta::assert_snapshot!(
         "switch",
-        dot::graph(&Topology::of(&machine(2, |_, _| 0, true)))
+        dot::graph(&CardTopology::from_snapshot(&machine(2, |_, _| 0, true)))
     );
 }
 
 #[test]
 fn programs_get_every_pair_once_with_its_score() {
     let snapshot = machine(3, |_, b| u32::from(b == 2), false);
-    let topology = Topology::of(&snapshot);
+    let topology = CardTopology::from_snapshot(&snapshot);
     let picture = serde_json::to_value(picture(&topology)).unwrap();
     assert_eq!(picture["cards"].as_array().unwrap().len(), 3);
     let scores: Vec<u64> = picture["pairs"]
@@ -99,7 +103,7 @@ fn numbers(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
 #[rstest::rstest]
 fn in_the_picture_cards_lie_apart_and_inside(#[values(1, 2, 3, 4, 8, 16, 24)] count: usize) {
     let snapshot = machine(count, |_, _| 1, false);
-    let svg = svg::draw(&Topology::of(&snapshot));
+    let svg = svg::draw(&CardTopology::from_snapshot(&snapshot));
     let card = "rect class=\"card\"";
     let corners: Vec<(f64, f64)> = numbers(&svg, card, "x")
         .into_iter()
@@ -137,7 +141,7 @@ fn in_the_picture_cards_lie_apart_and_inside(#[values(1, 2, 3, 4, 8, 16, 24)] co
 fn the_picture_is_well_formed_whatever_a_model_is_called() {
     let mut snapshot = machine(8, |a, b| u32::from(b - a == 4), false);
     snapshot.devices[3].verdict.state = State::Unhealthy;
-    let svg = svg::draw(&Topology::of(&snapshot));
+    let svg = svg::draw(&CardTopology::from_snapshot(&snapshot));
     assert!(svg.contains("A&lt;B &amp; \"C\""));
     assert_eq!(
         svg.matches("card bad").count(),

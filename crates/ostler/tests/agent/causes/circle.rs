@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use api::Devices;
+use api::DevicePage;
 use model::CauseKind;
 use serde_json::json;
 use sim::{
-    EccKind, Effect, NewGpu, Node, Target,
-    state::{Process, Work},
+    DeviceTarget, EccKind, Effect, NewGpu, Node,
+    state::{GpuProcess, ProcessWork},
 };
 use tokio::time::sleep;
 
@@ -28,11 +28,11 @@ const GPU_IS_LOST: u32 = 15;
 async fn circle(
     running: &Running,
     kind: CauseKind,
-    breaks: impl AsyncFnOnce(&Node, Target),
-    cures: impl AsyncFnOnce(&Node, Target),
+    breaks: impl AsyncFnOnce(&Node, DeviceTarget),
+    cures: impl AsyncFnOnce(&Node, DeviceTarget),
 ) {
     let (pid, id) = (running.agent.pid(), running.rig.uuid(VICTIM));
-    let (node, target) = (&running.rig.node, || Target::Uuid(id.clone()));
+    let (node, target) = (&running.rig.node, || DeviceTarget::Uuid(id.clone()));
     breaks(node, target()).await;
     held(running, &id, kind).await;
     running.sick(GPU, &[&id]).await;
@@ -45,8 +45,8 @@ async fn circle(
 
 /// Waits until a device's verdict has a cause of this kind.
 async fn held(running: &Running, id: &str, kind: CauseKind) {
-    let is_held = |seen: &Devices| {
-        let entry = seen.find(id);
+    let is_held = |seen: &DevicePage| {
+        let entry = seen.find_listed(id);
         entry.is_some_and(|entry| entry.verdict.causes.iter().any(|c| c.kind == kind))
     };
     let what = format!("{id} is out for {kind:?}");
@@ -56,8 +56,8 @@ async fn held(running: &Running, id: &str, kind: CauseKind) {
 #[tokio::test]
 async fn a_card_that_is_lost() {
     let running = Running::start(DGX, QUICK).await;
-    let lose = async |node: &Node, card| node.lose(&card).unwrap();
-    let restore = async |node: &Node, card| node.restore(&card).unwrap();
+    let lose = async |node: &Node, card| node.lose_cards(&card).unwrap();
+    let restore = async |node: &Node, card| node.restore_cards(&card).unwrap();
     circle(&running, CauseKind::Lost, lose, restore).await;
 }
 
@@ -67,7 +67,7 @@ async fn a_card_whose_driver_gives_no_handle_to_it() {
     let refuse = async |node: &Node, card| {
         let lost = Effect::Fail { code: GPU_IS_LOST };
         let call = "nvmlDeviceGetHandleByPciBusId";
-        node.fault(call, Some(&card), lost).unwrap();
+        node.set_fault(call, Some(&card), lost).unwrap();
     };
     let clear = async |node: &Node, _| assert_eq!(node.clear_faults(None).unwrap(), 1);
     circle(&running, CauseKind::Lost, refuse, clear).await;
@@ -76,8 +76,12 @@ async fn a_card_whose_driver_gives_no_handle_to_it() {
 #[tokio::test]
 async fn a_card_without_its_device_node() {
     let running = Running::start(DGX, QUICK).await;
-    let minor = running.rig.node.gpus().unwrap()[VICTIM].minor;
-    let file = running.rig.node.root().join(format!("dev/nvidia{minor}"));
+    let minor = running.rig.node.list_gpus().unwrap()[VICTIM].minor;
+    let file = running
+        .rig
+        .node
+        .host_root()
+        .join(format!("dev/nvidia{minor}"));
     let aside = running.rig.path("aside");
     let remove = async |_: &Node, _| fs_err::rename(&file, &aside).unwrap();
     let put_back = async |_: &Node, _| fs_err::rename(&aside, &file).unwrap();
@@ -99,7 +103,7 @@ async fn a_card_that_does_not_answer() {
     let running = Running::start(DGX, config).await;
     let hang = async |node: &Node, card| {
         let hang = Effect::Hang { millis: None };
-        node.fault("nvmlDeviceGetMemoryInfo", Some(&card), hang)
+        node.set_fault("nvmlDeviceGetMemoryInfo", Some(&card), hang)
             .unwrap();
     };
     let clear = async |node: &Node, _| assert_eq!(node.clear_faults(None).unwrap(), 1);
@@ -110,7 +114,7 @@ async fn a_card_that_does_not_answer() {
 async fn a_card_with_an_xid() {
     let running = Running::start(DGX, QUICK).await;
     running.rig.listening().await;
-    let xid = async |node: &Node, card| node.xid(&card, 79).unwrap();
+    let xid = async |node: &Node, card| node.raise_xid(&card, 79).unwrap();
     let reset = async |node: &Node, card| reset_when_counted(&running, node, card).await;
     circle(&running, CauseKind::Event, xid, reset).await;
 }
@@ -119,21 +123,22 @@ async fn a_card_with_an_xid() {
 async fn a_card_with_a_memory_error_of_which_an_event_tells() {
     let running = Running::start(DGX, QUICK).await;
     running.rig.listening().await;
-    let error = async |node: &Node, card| node.ecc(&card, EccKind::Uncorrected).unwrap();
+    let error =
+        async |node: &Node, card| node.count_ecc_error(&card, EccKind::Uncorrected).unwrap();
     let reset = async |node: &Node, card| reset_when_counted(&running, node, card).await;
     circle(&running, CauseKind::Ecc, error, reset).await;
 }
 
 /// Resets the victim after the agent has written its counters to the state file: the agent recognises
 /// the reset by them.
-async fn reset_when_counted(running: &Running, node: &Node, card: Target) {
+async fn reset_when_counted(running: &Running, node: &Node, card: DeviceTarget) {
     running.rig.counted(VICTIM).await;
     reset(node, card).await;
 }
 
 /// Resets a card. It is away for no time, so that no report sees that.
-async fn reset(node: &Node, card: Target) {
-    node.reset(&card, Duration::ZERO).unwrap();
+async fn reset(node: &Node, card: DeviceTarget) {
+    node.reset_cards(&card, Duration::ZERO).unwrap();
 }
 
 #[tokio::test]
@@ -158,9 +163,9 @@ async fn a_card_with_a_process_of_somebody_else() {
     );
     let running = Running::start(DGX, &config).await;
     let occupy = async |node: &Node, card| {
-        let process = Process {
+        let process = GpuProcess {
             pid: 4711,
-            work: Work::Compute,
+            work: ProcessWork::Compute,
             memory_mib: 700,
             instance: None,
         };
@@ -188,7 +193,7 @@ async fn a_card_that_an_operator_releases() {
 }
 
 /// Sends an operator's order to the agent.
-async fn order(agent: &Agent, order: &str, card: &Target) {
+async fn order(agent: &Agent, order: &str, card: &DeviceTarget) {
     let device = json!({"device": card.to_string()});
     let action = format!("/v1/{order}");
     let sent = web::client::post(&agent.control, &action, &device);
@@ -202,18 +207,18 @@ async fn a_mean_power_above_its_limit() {
     let running = Running::start(DGX, &config).await;
     running.rig.node.trace().unwrap();
     eventually("the energy was read", || {
-        let calls = running.rig.node.calls().unwrap();
+        let calls = running.rig.node.traced_calls().unwrap();
         let energy = |call: &&String| call.starts_with("nvmlDeviceGetTotalEnergyConsumption");
         calls.iter().filter(energy).count() > 8
     })
     .await;
-    let burn = async |node: &Node, card: Target| {
-        let state = node.state().unwrap();
+    let burn = async |node: &Node, card: DeviceTarget| {
+        let state = node.node_state().unwrap();
         let gpu = &state.gpus[VICTIM];
-        let before = gpu.energy(&state.models[&gpu.model]);
+        let before = gpu.energy_millijoules(&state.models[&gpu.model]);
         // The energy that the limit allows for a whole day, in mJ.
         let day = LIMIT * 1000 * 24 * 60 * 60;
-        node.set(&card, "energy", before + day).unwrap();
+        node.set_sensor(&card, "energy", before + day).unwrap();
     };
     // After a reset the mean is that of an idle card.
     circle(&running, CauseKind::Trend, burn, reset).await;

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use api::Devices;
+use api::DevicePage;
 use health::Check;
 use model::{Cause, CauseKind};
 use sim::{NewGpu, kubelet::Kubelet, state::Sensors};
@@ -49,14 +49,14 @@ impl Sweep {
         let mut checks: Vec<Check> = checks().filter(on_it).collect();
         // The cards that are added below have no links and no fabric: checks of these come first.
         let needs_links = |kind| matches!(kind, CauseKind::Link | CauseKind::Condition);
-        checks.sort_by_key(|check| !needs_links(check.kind()));
+        checks.sort_by_key(|check| !needs_links(check.cause_kind()));
         let rig = Rig::new(machine);
-        for _ in rig.node.gpus().unwrap().len()..checks.len() {
+        for _ in rig.node.list_gpus().unwrap().len()..checks.len() {
             rig.node.add_gpu(&NewGpu::default()).unwrap();
         }
         let config = format!("{STRICT}backends: {{nvidia: {{fabricJoin: 1s}}}}\n");
         let running = Running::on(rig, &config).await;
-        let gpus = running.rig.node.state().unwrap().gpus;
+        let gpus = running.rig.node.node_state().unwrap().gpus;
         Self {
             running,
             checks,
@@ -82,7 +82,7 @@ impl Sweep {
         self.was_out().await;
         self.cure();
         self.running.complete(LONG).await;
-        let silent = |seen: &Devices| {
+        let silent = |seen: &DevicePage| {
             let mut verdicts = seen.devices.iter().map(|entry| &entry.verdict);
             verdicts.all(|verdict| verdict.warnings.is_empty())
         };
@@ -99,7 +99,7 @@ impl Sweep {
             match trouble(check) {
                 Trouble::Values(_, values) => {
                     for (name, value) in values {
-                        node.set(&card(index), name, *value).unwrap();
+                        node.set_sensor(&card(index), name, *value).unwrap();
                     }
                 }
                 Trouble::Link(_) => node.set_link(&card(index), 0, false).unwrap(),
@@ -114,19 +114,19 @@ impl Sweep {
         for (index, check) in self.checks.iter().enumerate() {
             if let Trouble::Growth(_, name) = trouble(check) {
                 let value = MORE * u64::from(step);
-                node.set(&card(index), name, value).unwrap();
+                node.set_sensor(&card(index), name, value).unwrap();
             }
         }
     }
 
     /// Checks whose finding is a cause or a warning of their card.
-    fn found(&self, seen: &Devices) -> Vec<Check> {
+    fn found(&self, seen: &DevicePage) -> Vec<Check> {
         let is_found = |(index, check): (usize, &Check)| {
             let told = |cause: &Cause| {
-                cause.kind == check.kind() && cause.evidence.contains(evidence(check))
+                cause.kind == check.cause_kind() && cause.evidence.contains(evidence(check))
             };
             let id = self.running.rig.uuid(index);
-            let verdict = &seen.find(&id).unwrap().verdict;
+            let verdict = &seen.find_listed(&id).unwrap().verdict;
             let causes = match takes_out(check) {
                 true => &verdict.causes,
                 false => &verdict.warnings,
@@ -143,7 +143,10 @@ impl Sweep {
         let out = cards.filter(|(_, check)| takes_out(check));
         let out: BTreeSet<String> = out.map(|(index, _)| self.running.rig.uuid(index)).collect();
         let told = |kubelet: &Kubelet| -> BTreeSet<String> {
-            let devices = kubelet.lists(GPU).into_iter().flat_map(|list| list.devices);
+            let devices = kubelet
+                .device_lists(GPU)
+                .into_iter()
+                .flat_map(|list| list.devices);
             let sick = devices.filter(|device| device.health == "Unhealthy");
             sick.map(|device| device.id).collect()
         };
@@ -159,7 +162,7 @@ impl Sweep {
         for (index, check) in self.checks.iter().enumerate() {
             let mut cure = |name: &str| {
                 let well = *self.well[index].field(name).unwrap();
-                node.set(&card(index), name, well).unwrap();
+                node.set_sensor(&card(index), name, well).unwrap();
             };
             match trouble(check) {
                 Trouble::Values(_, values) => values.iter().for_each(|(name, _)| cure(name)),

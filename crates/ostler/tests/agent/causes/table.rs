@@ -41,7 +41,7 @@ pub(super) fn trouble(check: &Check) -> Trouble {
     use Trouble::{Growth, Link, Nothing, Own, Values};
     match check {
         Check::Lost | Check::Gone | Check::NotAnswering | Check::MonitorDown | Check::Deep => {
-            Own(test(check.kind()))
+            Own(test(check.cause_kind()))
         }
         Check::Condition(_, name) => match name.as_str() {
             // 999 is NVML_ERROR_UNKNOWN: the fabric gave no reason.

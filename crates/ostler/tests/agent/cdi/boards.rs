@@ -23,7 +23,7 @@ async fn the_one_device_is_handed_over_by_its_name(
     assert!(granted.response.devices.is_empty(), "the spec has them");
     assert!(granted.response.envs.is_empty());
     let spec = spec(&running.rig).unwrap();
-    let nodes = &spec.device(name).unwrap().container_edits.device_nodes;
+    let nodes = &spec.find_device(name).unwrap().container_edits.device_nodes;
     assert!(nodes.iter().any(|own| own.path == node), "{nodes:?}");
     let mounts = &spec.container_edits.mounts;
     let cuda = |mount: &rules::Mount| mount.container_path.ends_with("/libcuda.so.1.1");
@@ -34,7 +34,7 @@ async fn the_one_device_is_handed_over_by_its_name(
 async fn what_a_board_misses_is_said_and_comes_with_its_files() {
     let rig = Rig::new("tegra");
     let csv = "etc/nvidia-container-runtime/host-files-for-container.d";
-    let (folder, aside) = (rig.node.root().join(csv), rig.path("aside"));
+    let (folder, aside) = (rig.node.host_root().join(csv), rig.path("aside"));
     fs_err::rename(&folder, &aside).unwrap();
     let running = first(rig, CRI).await;
     let agent = &running.agent;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sim::kubelet::Devices;
+use sim::kubelet::PluginDevices;
 
 use super::Plugin;
 use crate::rig::{DGX, GPU, LONG, Rig, Running, unhealthy};
@@ -13,7 +13,7 @@ const REQUIRED: &str = "version: v1\nimex: {channelIDs: [0], required: true}\n";
 /// Makes device nodes on a node, as plain files like those of the simulated driver.
 fn make(rig: &Rig, nodes: &[&str]) {
     for node in nodes {
-        let file = rig.node.root().join(node.trim_start_matches('/'));
+        let file = rig.node.host_root().join(node.trim_start_matches('/'));
         fs_err::create_dir_all(file.parent().unwrap()).unwrap();
         fs_err::write(file, "").unwrap();
     }
@@ -29,8 +29,8 @@ async fn nodes(running: &Running) -> BTreeSet<String> {
 #[tokio::test]
 async fn a_channel_that_is_required_and_missing_holds_every_unit_back() {
     let running = Plugin::file(REQUIRED).on(DGX).await;
-    let all = |devices: &Devices| unhealthy(devices).len() == 8;
-    running.kubelet.wait(GPU, all, LONG).await.unwrap();
+    let all = |devices: &PluginDevices| unhealthy(devices).len() == 8;
+    running.kubelet.wait_devices(GPU, all, LONG).await.unwrap();
     let status = running.agent.status().await.unwrap();
     assert_eq!(status["notes"][0]["kind"], "waiting", "{status}");
     let log = running.agent.logged("is not handed out").await;

@@ -1,7 +1,7 @@
 //! Contents of a container's grant with each of NVIDIA's device list strategies.
 
 use rstest::rstest;
-use sim::kubelet::Granted;
+use sim::kubelet::GrantedDevices;
 
 use super::Plugin;
 use crate::rig::{DGX, GPU};
@@ -9,7 +9,7 @@ use crate::rig::{DGX, GPU};
 const FOLDER: &str = "/var/run/nvidia-container-devices";
 
 /// Admits a pod that asks for one card. Returns its grant and the card.
-async fn granted(plugin: Plugin<'_>) -> (Granted, String) {
+async fn granted(plugin: Plugin<'_>) -> (GrantedDevices, String) {
     let running = plugin.on(DGX).await;
     running.offers(&[(GPU, 8)]).await;
     let granted = running.admit(GPU, 1).await.unwrap();

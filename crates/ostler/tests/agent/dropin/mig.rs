@@ -18,7 +18,7 @@ pub(super) const MIXED: [(&str, usize); 6] = [
 
 /// UUIDs of the MIG devices of a profile.
 fn cut(running: &Running, profile: &str) -> BTreeSet<String> {
-    let migs = running.rig.node.migs().unwrap().into_iter();
+    let migs = running.rig.node.list_migs().unwrap().into_iter();
     let of = migs.filter(|mig| mig.profile == profile);
     of.map(|mig| mig.uuid).collect()
 }
@@ -36,7 +36,7 @@ async fn asides(running: &Running, kind: &str) -> Vec<String> {
 async fn none_offers_every_card_whole() {
     let running = Plugin::variable(&[("MIG_STRATEGY", "none")]).on(MIG).await;
     running.offers(&[(GPU, 8)]).await;
-    let gpus = running.rig.node.gpus().unwrap().into_iter();
+    let gpus = running.rig.node.list_gpus().unwrap().into_iter();
     let cards: BTreeSet<String> = gpus.map(|gpu| gpu.uuid).collect();
     assert_eq!(running.ids(GPU), cards);
     assert_eq!(asides(&running, "whole").await.len(), 20);

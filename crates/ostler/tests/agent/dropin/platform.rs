@@ -1,6 +1,6 @@
 //! WSL and Tegra: machines whose cards are one device.
 
-use api::Devices;
+use api::DevicePage;
 
 use super::Plugin;
 use crate::rig::{GPU, card};
@@ -23,13 +23,13 @@ async fn under_wsl_all_cards_are_one_device_with_one_node() {
 async fn under_wsl_measurements_and_events_are_those_of_the_one_device() {
     let running = Plugin::default().on("wsl").await;
     running.offers(&[(GPU, 1)]).await;
-    let measured = |seen: &Devices| {
-        let entry = seen.find("all");
+    let measured = |seen: &DevicePage| {
+        let entry = seen.find_listed("all");
         entry.is_some_and(|entry| entry.telemetry.is_some())
     };
     running.agent.shows("a sample", measured).await;
     running.rig.listening().await;
-    running.rig.node.xid(&card(0), 79).unwrap();
+    running.rig.node.raise_xid(&card(0), 79).unwrap();
     running.sick(GPU, &["all"]).await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sim::kubelet::Devices;
+use sim::kubelet::PluginDevices;
 
 use super::Plugin;
 use crate::rig::{DGX, GPU, LONG, Running, unhealthy};
@@ -21,7 +21,7 @@ fn cards(ids: &BTreeSet<String>) -> BTreeSet<String> {
 }
 
 fn all_cards(running: &Running) -> BTreeSet<String> {
-    let gpus = running.rig.node.gpus().unwrap().into_iter();
+    let gpus = running.rig.node.list_gpus().unwrap().into_iter();
     gpus.map(|gpu| gpu.uuid).collect()
 }
 
@@ -114,7 +114,7 @@ resources:
         .offers(&[("nvidia.com/a100", 4), ("nvidia.com/t4", 2)])
         .await;
     let (t4, a100) = (running.ids("nvidia.com/t4"), running.ids("nvidia.com/a100"));
-    let models = running.rig.node.gpus().unwrap();
+    let models = running.rig.node.list_gpus().unwrap();
     for gpu in models {
         let own = if gpu.name.contains("T4") { &t4 } else { &a100 };
         assert!(own.contains(&gpu.uuid), "{gpu:?}");
@@ -149,8 +149,8 @@ sharing:
     resources: [{name: nvidia.com/gpu, replicas: 2}]
 ";
     let running = Plugin::file(file).on(FOUR).await;
-    let all = |devices: &Devices| unhealthy(devices).len() == 8;
-    running.kubelet.wait(GPU, all, LONG).await.unwrap();
+    let all = |devices: &PluginDevices| unhealthy(devices).len() == 8;
+    running.kubelet.wait_devices(GPU, all, LONG).await.unwrap();
     let status = running.agent.status().await.unwrap();
     assert_eq!(status["notes"][0]["kind"], "waiting", "{status}");
     let log = running.agent.logged("is not handed out").await;
@@ -168,5 +168,5 @@ sharing:
 
     fs_err::remove_file(started).unwrap();
     running.rig.nudge().await;
-    running.kubelet.wait(GPU, all, LONG).await.unwrap();
+    running.kubelet.wait_devices(GPU, all, LONG).await.unwrap();
 }

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use api::Devices;
+use api::DevicePage;
 use model::{CardRef, Phase, State, StuckCall};
-use sim::{Effect, Target, kubelet::Granted};
+use sim::{DeviceTarget, Effect, kubelet::GrantedDevices};
 use tokio::time::sleep;
 
 use crate::{
@@ -109,10 +109,10 @@ impl Play {
         let victim = running.rig.uuid(VICTIM);
         let snapshot = running.agent.shows("its devices", |_| true).await;
         let of_victim = snapshot.devices.iter().filter(|entry| {
-            case.on_card && !case.only_links() && entry.device.card().as_str() == victim
+            case.on_card && !case.only_links() && entry.device.card_id().as_str() == victim
         });
         let ids: BTreeSet<String> = of_victim.map(|e| e.device.id.to_string()).collect();
-        let offered = running.kubelet.devices(resource);
+        let offered = running.kubelet.resource_devices(resource);
         let lost = ids.into_iter().filter(|id| offered.contains_key(id));
         Self {
             lost: lost.collect(),
@@ -124,10 +124,10 @@ impl Play {
 
     /// Lets the call hang, and makes the probe call it.
     fn hang(&self) {
-        let target: Option<Target> = self.case.on_card.then(|| card(VICTIM));
+        let target: Option<DeviceTarget> = self.case.on_card.then(|| card(VICTIM));
         let forever = Effect::Hang { millis: None };
         let node = &self.running.rig.node;
-        node.fault(&self.case.call, target.as_ref(), forever)
+        node.set_fault(&self.case.call, target.as_ref(), forever)
             .unwrap();
         // A probe makes some calls only once, at its start.
         self.running.agent.kill_probes();
@@ -146,7 +146,7 @@ impl Play {
 
     /// Admits a pod. Tries again if the kubelet chose a card that has just become unhealthy: it had
     /// not got the new list yet.
-    async fn admit(&self, size: usize) -> Granted {
+    async fn admit(&self, size: usize) -> GrantedDevices {
         let mut tries = 0;
         loop {
             match self.running.admit(self.resource, size).await {
@@ -163,7 +163,7 @@ impl Play {
     /// Waits until the devices page and the log name the call and its card.
     async fn named(&self) {
         let agent = &self.running.agent;
-        let gpus = self.running.rig.node.gpus().unwrap();
+        let gpus = self.running.rig.node.list_gpus().unwrap();
         let address: CardRef = gpus[VICTIM].pci.to_string().parse().unwrap();
         let address = self.case.on_card.then_some(address);
         let matches = |stuck: &StuckCall| stuck.call == self.case.call && stuck.device == address;
@@ -188,9 +188,9 @@ impl Play {
         self.running.sick(self.resource, &lost).await;
         let seen = self.running.agent.devices().await.unwrap();
         for id in &lost {
-            let entry = seen.find(id).unwrap();
+            let entry = seen.find_listed(id).unwrap();
             assert_eq!(entry.verdict.state, State::Unhealthy);
-            let reason = entry.verdict.reason();
+            let reason = entry.verdict.join_evidence();
             assert!(reason.contains(&self.case.call), "{}: {reason}", self.case);
         }
     }
@@ -200,7 +200,8 @@ impl Play {
             return;
         }
         let node = &self.running.rig.node;
-        node.set(&card(OTHER), "temperature", WARM.into()).unwrap();
+        node.set_sensor(&card(OTHER), "temperature", WARM.into())
+            .unwrap();
         self.running.warm(OTHER, WARM).await;
     }
 
@@ -209,7 +210,7 @@ impl Play {
         let Running { agent, rig, .. } = &self.running;
         rig.node.clear_faults(None).unwrap();
         self.running.complete(LONG).await;
-        let well = |seen: &Devices| {
+        let well = |seen: &DevicePage| {
             let backend = &seen.backends[0];
             let healthy = |entry: &api::ListedDevice| entry.verdict.state == State::Healthy;
             backend.stuck.is_empty()
@@ -220,7 +221,7 @@ impl Play {
             .shows(&format!("all well after {}", self.case), well)
             .await;
         assert_eq!(
-            unhealthy(&self.running.kubelet.devices(self.resource)),
+            unhealthy(&self.running.kubelet.resource_devices(self.resource)),
             [""; 0]
         );
     }

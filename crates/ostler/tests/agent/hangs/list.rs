@@ -41,7 +41,7 @@ impl Calls {
         running.rig.listening().await;
         // When the second report begins, all calls for the first have been made, its check-ups too.
         eventually("a second look", || {
-            let calls = running.rig.node.calls().unwrap();
+            let calls = running.rig.node.traced_calls().unwrap();
             let looks = calls
                 .iter()
                 .filter(|call| call.starts_with("nvmlSystemGetDriver"));
@@ -51,7 +51,7 @@ impl Calls {
         let working = read(&running);
         running.rig.node.replace_library().unwrap();
         eventually("the driver is opened anew", || {
-            let calls = running.rig.node.calls().unwrap();
+            let calls = running.rig.node.traced_calls().unwrap();
             calls
                 .iter()
                 .filter(|call| call.starts_with("nvmlInit"))
@@ -86,7 +86,7 @@ impl Calls {
 fn read(running: &Running) -> BTreeMap<String, Kind> {
     let node = &running.rig.node;
     let card = running.rig.uuid(VICTIM);
-    let parts = node.migs().unwrap();
+    let parts = node.list_migs().unwrap();
     let is_victim = |target: &str| {
         target == card
             || parts
@@ -94,7 +94,7 @@ fn read(running: &Running) -> BTreeMap<String, Kind> {
                 .any(|part| part.uuid == target && part.gpu == card)
     };
     let mut found = BTreeMap::new();
-    for line in node.calls().unwrap() {
+    for line in node.traced_calls().unwrap() {
         let (call, target) = line.split_once(' ').unwrap();
         let kind = match target {
             "-" => Kind::Driver,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::PathBu
 use futures_util::future::try_join_all;
 use model::{CauseKind, State};
 use sim::{
-    Effect, Target,
+    DeviceTarget, Effect,
     kubelet::{Era, Pod},
 };
 
@@ -18,7 +18,10 @@ use crate::{
 /// Shell command that runs `ostler sim …` on the node.
 fn sim(rig: &Rig, change: &str) -> String {
     let program = env!("CARGO_BIN_EXE_ostler");
-    format!("{program} sim --node {} {change}", rig.node.dir().display())
+    format!(
+        "{program} sim --node {} {change}",
+        rig.node.node_dir().display()
+    )
 }
 
 /// Config of a pool whose reset command is `ostler sim` with `change`. The limit is near the kubelet's own,
@@ -50,7 +53,7 @@ fn nvidia_smi(rig: &Rig) -> PathBuf {
 
 /// Used memory of each card, in MiB.
 fn memory(rig: &Rig) -> Vec<u64> {
-    let gpus = rig.node.state().unwrap().gpus;
+    let gpus = rig.node.node_state().unwrap().gpus;
     gpus.iter().map(|gpu| gpu.sensors.memory_used).collect()
 }
 
@@ -73,10 +76,12 @@ async fn used_cards_are_given_up_reset_together_and_looked_at_and_the_kubelet_he
     };
     running.complete(LONG).await;
     let rig = &running.rig;
-    rig.node.set(&Target::All, "memory-used", 9000).unwrap();
-    let (pid, lists) = (running.agent.pid(), running.kubelet.lists(GPU).len());
+    rig.node
+        .set_sensor(&DeviceTarget::All, "memory-used", 9000)
+        .unwrap();
+    let (pid, lists) = (running.agent.pid(), running.kubelet.device_lists(GPU).len());
     let granted = running.borrow(GPU, 2).await;
-    let gpus = rig.node.gpus().unwrap();
+    let gpus = rig.node.list_gpus().unwrap();
     let reset: BTreeSet<usize> = (0..8).filter(|index| memory(rig)[*index] < 9000).collect();
     let given: BTreeSet<usize> = (0..8)
         .filter(|index| granted.contains(&gpus[*index].uuid))
@@ -87,7 +92,7 @@ async fn used_cards_are_given_up_reset_together_and_looked_at_and_the_kubelet_he
     let named = commands.strip_prefix("--gpu-reset -i ").unwrap().trim_end();
     let named: BTreeSet<&str> = named.split(',').collect();
     assert_eq!(named, addresses.iter().map(String::as_str).collect());
-    for list in &running.kubelet.lists(GPU)[lists..] {
+    for list in &running.kubelet.device_lists(GPU)[lists..] {
         assert!(
             list.devices.iter().all(|d| d.health == "Healthy"),
             "{list:?}"
@@ -106,7 +111,7 @@ async fn a_card_on_which_a_process_computes_is_refused_and_not_reset() {
     occupy(&running);
     let refusal = running.admit(GPU, 1).await.unwrap_err().to_string();
     assert!(refusal.contains("process 4711 (python3)"), "{refusal}");
-    let sensors = &running.rig.node.state().unwrap().gpus[0].sensors;
+    let sensors = &running.rig.node.node_state().unwrap().gpus[0].sensors;
     assert_ne!(sensors.temperature, 99, "no command was run");
     clear(&running);
     running.complete(LONG).await;
@@ -140,7 +145,7 @@ async fn a_card_that_does_not_come_back_is_not_handed_over() {
         "{refusal}"
     );
     assert!(refusal.contains("GPU_IS_LOST"), "{refusal}");
-    running.rig.node.restore(&Target::All).unwrap();
+    running.rig.node.restore_cards(&DeviceTarget::All).unwrap();
     running.complete(LONG).await;
 }
 
@@ -150,8 +155,8 @@ async fn a_card_is_cured_by_its_reset_and_one_that_an_operator_has_is_left_alone
     let rig = Rig::new(DGX);
     let config = by(&rig, "reset $OSTLER_DEVICE_PCI --for 300ms");
     let running = Running::on(rig, &config).await;
-    let pod = Pod::new("default", "guest").container("main", [(GPU, 1)]);
-    let admitted = running.kubelet.admit(pod).await.unwrap();
+    let pod = Pod::new("default", "guest").with_container("main", [(GPU, 1)]);
+    let admitted = running.kubelet.admit_pod(pod).await.unwrap();
     let id = admitted.containers["main"].devices[GPU]
         .first()
         .unwrap()
@@ -159,7 +164,7 @@ async fn a_card_is_cured_by_its_reset_and_one_that_an_operator_has_is_left_alone
     let rig = &running.rig;
     let index = (0..8).find(|index| rig.uuid(*index) == id).unwrap();
     rig.listening().await;
-    rig.node.xid(&card(index), 48).unwrap();
+    rig.node.raise_xid(&card(index), 48).unwrap();
     running.sick(GPU, &[&id]).await;
     let again = running.kubelet.restart_container(&admitted.pod, "main");
     again.await.unwrap();
@@ -172,7 +177,7 @@ async fn a_card_is_cured_by_its_reset_and_one_that_an_operator_has_is_left_alone
     let refusal = again.await.unwrap_err().to_string();
     assert!(refusal.contains("ostler resume"), "{refusal}");
     let seen = running.agent.devices().await.unwrap();
-    let verdict = &seen.find(&id).unwrap().verdict;
+    let verdict = &seen.find_listed(&id).unwrap().verdict;
     assert_eq!(verdict.state, State::Maintenance);
     let kinds: Vec<CauseKind> = verdict.causes.iter().map(|cause| cause.kind).collect();
     assert_eq!(kinds, [CauseKind::Released]);
@@ -185,13 +190,14 @@ async fn a_card_that_does_not_answer_is_refused_and_not_reset() {
     let running = Running::on(rig, &config).await;
     let node = &running.rig.node;
     let hang = Effect::Hang { millis: None };
-    node.fault("nvmlDeviceGetMemoryInfo", None, hang).unwrap();
+    node.set_fault("nvmlDeviceGetMemoryInfo", None, hang)
+        .unwrap();
     let refusal = running.admit(GPU, 1).await.unwrap_err().to_string();
     assert!(
         refusal.contains("no probe looked at it in time"),
         "{refusal}"
     );
-    assert_ne!(node.state().unwrap().gpus[0].sensors.temperature, 99);
+    assert_ne!(node.node_state().unwrap().gpus[0].sensors.temperature, 99);
 }
 
 #[tokio::test]
@@ -272,8 +278,8 @@ async fn the_starts_of_all_cards_at_once_are_not_in_each_others_way() {
     let running = Running::on(rig, &config).await;
     let mut pods = Vec::new();
     for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-        let pod = Pod::new("default", name).container("main", [(GPU, 1)]);
-        pods.push(running.kubelet.admit(pod).await.unwrap().pod);
+        let pod = Pod::new("default", name).with_container("main", [(GPU, 1)]);
+        pods.push(running.kubelet.admit_pod(pod).await.unwrap().pod);
     }
     let start = |pod| running.kubelet.restart_container(pod, "main");
     try_join_all(pods.iter().map(start)).await.unwrap();

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use kubelet_api::HEALTHY;
 use rustix::process::Signal;
-use sim::{Effect, Node, Target, kubelet::Era};
+use sim::{DeviceTarget, Effect, Node, kubelet::Era};
 use tokio::time::{Instant, sleep};
 use web::client;
 
@@ -109,27 +109,30 @@ impl Play {
         let (node, agent) = (&self.running.rig.node, &self.running.agent);
         match step {
             Step::Lose(n) => {
-                node.lose(&card(n)).unwrap();
+                node.lose_cards(&card(n)).unwrap();
                 self.holds(n, "Lost").await;
             }
-            Step::Return(n) => node.restore(&card(n)).unwrap(),
-            Step::ReturnUnseen(n) => self.restart(|node| node.restore(&card(n)).unwrap()).await,
+            Step::Return(n) => node.restore_cards(&card(n)).unwrap(),
+            Step::ReturnUnseen(n) => {
+                self.restart(|node| node.restore_cards(&card(n)).unwrap())
+                    .await
+            }
             Step::Xid(n) => self.report(&card(n), &self.running.rig.uuid(n)).await,
             Step::XidOnPart => {
                 let id = self.part.as_ref().unwrap();
-                self.report(&Target::Uuid(id.clone()), id).await;
+                self.report(&DeviceTarget::Uuid(id.clone()), id).await;
             }
-            Step::Harmless(n) => node.xid(&card(n), 13).unwrap(),
+            Step::Harmless(n) => node.raise_xid(&card(n), 13).unwrap(),
             Step::Hang(n) => {
                 let forever = Effect::Hang { millis: None };
-                node.fault(CALL, Some(&card(n)), forever).unwrap();
+                node.set_fault(CALL, Some(&card(n)), forever).unwrap();
             }
             Step::Answer => drop(node.clear_faults(Some(CALL)).unwrap()),
             Step::Flap(n) => {
                 for _ in 0..3 {
-                    node.lose(&card(n)).unwrap();
+                    node.lose_cards(&card(n)).unwrap();
                     sleep(Duration::from_millis(200)).await;
-                    node.restore(&card(n)).unwrap();
+                    node.restore_cards(&card(n)).unwrap();
                     sleep(Duration::from_millis(200)).await;
                 }
             }
@@ -138,19 +141,19 @@ impl Play {
             Step::Release(n) => self.order("/v1/release", n).await,
             Step::Resume(n) => self.order("/v1/resume", n).await,
             Step::Reset(n) => {
-                node.lose(&card(n)).unwrap();
+                node.lose_cards(&card(n)).unwrap();
                 self.holds(n, "Lost").await;
-                node.reset(&card(n), Duration::ZERO).unwrap();
+                node.reset_cards(&card(n), Duration::ZERO).unwrap();
             }
             Step::Reload => node.reload_driver().unwrap(),
             Step::ReloadUnseen => self.restart(|node| node.reload_driver().unwrap()).await,
             Step::Cut => self.added.extend(node.add_mig(&card(CUT), PART).unwrap()),
             Step::Join => {
                 let last = self.added.pop().unwrap();
-                node.remove_mig(&Target::Uuid(last)).unwrap();
+                node.remove_mig(&DeviceTarget::Uuid(last)).unwrap();
             }
             Step::KillProbe => agent.kill_probes(),
-            Step::RestartKubelet => self.running.kubelet.restart().await.unwrap(),
+            Step::RestartKubelet => self.running.kubelet.restart_kubelet().await.unwrap(),
             Step::RestartAgent => self.restart(|_| {}).await,
         }
     }
@@ -165,11 +168,11 @@ impl Play {
     }
 
     /// Raises an XID until it has its cause: a probe that has just started misses earlier ones.
-    async fn report(&self, target: &Target, id: &str) {
+    async fn report(&self, target: &DeviceTarget, id: &str) {
         let begun = Instant::now();
         while !self.is_held(id, "Event").await {
             assert!(begun.elapsed() < LONG, "{}: not heard", self.story);
-            self.running.rig.node.xid(target, XID).unwrap();
+            self.running.rig.node.raise_xid(target, XID).unwrap();
             sleep(Duration::from_millis(500)).await;
         }
     }
@@ -188,7 +191,7 @@ impl Play {
         let Some(seen) = self.running.agent.devices().await else {
             return false;
         };
-        let entry = seen.find(id);
+        let entry = seen.find_listed(id);
         let causes = entry.into_iter().flat_map(|entry| &entry.verdict.causes);
         causes
             .map(|cause| format!("{:?}", cause.kind))
@@ -246,7 +249,10 @@ impl Play {
             .map(|(id, well)| (id.as_str(), *well))
             .collect();
         let kubelet = &self.running.kubelet;
-        let lists = kubelet.node().into_keys().flat_map(|r| kubelet.lists(&r));
+        let lists = kubelet
+            .node_status()
+            .into_keys()
+            .flat_map(|r| kubelet.device_lists(&r));
         for list in lists.filter(|list| list.at >= since) {
             for device in &list.devices {
                 let told = device.health == HEALTHY;
@@ -265,7 +271,7 @@ impl Play {
 
     /// Card of a device: itself, or the parent of a MIG device.
     fn card_of(&self, id: &str) -> Option<String> {
-        let migs = self.running.rig.node.migs().unwrap();
+        let migs = self.running.rig.node.list_migs().unwrap();
         let mig = migs.into_iter().find(|mig| mig.uuid == id);
         Some(mig.map_or_else(|| id.to_owned(), |mig| mig.gpu))
     }
@@ -273,14 +279,14 @@ impl Play {
     /// Every device of the node, with its health by the model.
     fn expected(&self) -> Vec<Told> {
         let node = &self.running.rig.node;
-        let gpus = node.gpus().unwrap();
+        let gpus = node.list_gpus().unwrap();
         let well = |uuid: &str| {
             let index = gpus.iter().position(|gpu| gpu.uuid == uuid).unwrap();
             self.model.is_well(index)
         };
         let whole = gpus.iter().filter(|gpu| !gpu.mig_enabled);
         let whole = whole.map(|gpu| (gpu.uuid.clone(), well(&gpu.uuid)));
-        let migs = node.migs().unwrap();
+        let migs = node.list_migs().unwrap();
         let part = self.part.as_ref().filter(|_| !self.model.is_part_well());
         let migs = migs.iter().map(|mig| {
             let reported = part == Some(&mig.uuid);
@@ -294,8 +300,8 @@ impl Play {
     /// Every device at the kubelet, with its health there.
     fn told(&self) -> Vec<Told> {
         let kubelet = &self.running.kubelet;
-        let resources = kubelet.node().into_keys();
-        let devices = resources.flat_map(|resource| kubelet.devices(&resource));
+        let resources = kubelet.node_status().into_keys();
+        let devices = resources.flat_map(|resource| kubelet.resource_devices(&resource));
         let mut all: Vec<_> = devices.map(|(id, device)| (id, device.healthy)).collect();
         all.sort();
         all

@@ -13,8 +13,8 @@ use crate::text;
 #[case("0000:47:00.0")]
 fn a_card_is_lost_and_restored(#[case] target: &str) {
     let rig = Rig::new("dgx-a100");
-    let uuid = rig.node().gpus().unwrap()[2].uuid.clone();
-    let lost = |rig: &Rig| rig.node().gpus().unwrap()[2].lost;
+    let uuid = rig.node().list_gpus().unwrap()[2].uuid.clone();
+    let lost = |rig: &Rig| rig.node().list_gpus().unwrap()[2].lost;
     assert_eq!(
         rig.says(&["lose", target]),
         format!("GPU 2 ({uuid}) has fallen off the bus\n")
@@ -41,7 +41,9 @@ fn events_reach_the_driver() {
     let events = fs_err::read_to_string(rig.dir().join("events.jsonl")).unwrap();
     assert_eq!(events.lines().count(), 2);
     assert_eq!(
-        rig.node().state().unwrap().gpus[0].sensors.ecc_uncorrected,
+        rig.node().node_state().unwrap().gpus[0]
+            .sensors
+            .ecc_uncorrected,
         1
     );
 }
@@ -49,7 +51,7 @@ fn events_reach_the_driver() {
 #[test]
 fn calls_hang_and_fail_until_cleared() {
     let rig = Rig::new("dgx-a100");
-    let uuid = rig.node().gpus().unwrap()[3].uuid.clone();
+    let uuid = rig.node().list_gpus().unwrap()[3].uuid.clone();
     let memory = "nvmlDeviceGetMemoryInfo";
     let said = rig.says(&["hang", memory, "--device", "3", "--for", "10s"]);
     assert_eq!(said, format!("{memory} hangs for 10s on GPU 3 ({uuid})\n"));
@@ -58,7 +60,7 @@ fn calls_hang_and_fail_until_cleared() {
         said,
         "every NVML call fails with GPU_IS_LOST on all devices\n"
     );
-    let faults = rig.node().state().unwrap().faults;
+    let faults = rig.node().node_state().unwrap().faults;
     assert_eq!(faults[0].device, Some(uuid));
     assert_eq!(
         faults[0].effect,
@@ -74,7 +76,7 @@ fn calls_hang_and_fail_until_cleared() {
     );
     assert_eq!(rig.says(&["clear", memory]), "one fault has ended\n");
     assert_eq!(rig.says(&["clear"]), "one fault has ended\n");
-    assert!(rig.node().state().unwrap().faults.is_empty());
+    assert!(rig.node().node_state().unwrap().faults.is_empty());
     assert!(rig.says(&["clear"]).contains("no such fault"));
 }
 
@@ -82,7 +84,10 @@ fn calls_hang_and_fail_until_cleared() {
 fn sensors_move() {
     let rig = Rig::new("t4");
     rig.says(&["set", "all", "temperature", "90"]);
-    assert_eq!(rig.node().state().unwrap().gpus[0].sensors.temperature, 90);
+    assert_eq!(
+        rig.node().node_state().unwrap().gpus[0].sensors.temperature,
+        90
+    );
     let (code, error) = rig.complains(&["set", "0", "smell", "1"]);
     assert_eq!(code, 1);
     assert!(
@@ -95,7 +100,7 @@ fn sensors_move() {
 fn cards_come_and_go() {
     let rig = Rig::new("dgx-a100");
     assert!(rig.says(&["remove-gpu", "7"]).contains("is taken out"));
-    assert_eq!(rig.node().gpus().unwrap().len(), 7);
+    assert_eq!(rig.node().list_gpus().unwrap().len(), 7);
     assert!(rig.says(&["add-gpu"]).contains("is put in at 0000:bd:00.0"));
     let added = rig.says(&[
         "add-gpu",
@@ -107,7 +112,7 @@ fn cards_come_and_go() {
         "2",
     ]);
     assert!(added.starts_with("GPU 8 ("), "{added}");
-    let gpu = rig.node().gpus().unwrap()[8].clone();
+    let gpu = rig.node().list_gpus().unwrap()[8].clone();
     assert_eq!((gpu.name.as_str(), gpu.numa), ("Tesla T4", Some(2)));
 }
 
@@ -119,21 +124,21 @@ fn mig_devices_come_and_go() {
     assert!(error.contains("ostler sim mig on"), "{error}");
     rig.says(&["mig", "on", "3"]);
     assert!(rig.says(&["add-mig", "3", "1g.5gb"]).contains("MIG-"));
-    assert_eq!(rig.node().migs().unwrap()[0].index, "3:0");
+    assert_eq!(rig.node().list_migs().unwrap()[0].index, "3:0");
     assert!(rig.says(&["remove-mig", "3:0"]).contains("MIG device 3:0"));
-    assert!(rig.node().migs().unwrap().is_empty());
+    assert!(rig.node().list_migs().unwrap().is_empty());
     rig.says(&["mig", "off", "3"]);
-    assert!(!rig.node().gpus().unwrap()[3].mig_enabled);
+    assert!(!rig.node().list_gpus().unwrap()[3].mig_enabled);
 }
 
 #[test]
 fn the_driver_comes_and_goes() {
     let rig = Rig::new("t4");
     rig.says(&["unplug-driver"]);
-    assert!(!rig.node().library().exists());
+    assert!(!rig.node().driver_library().exists());
     assert!(rig.says(&["show"]).contains("ostler sim plug-driver"));
     rig.says(&["plug-driver"]);
-    assert!(rig.node().library().exists());
+    assert!(rig.node().driver_library().exists());
 }
 
 #[test]
@@ -146,9 +151,9 @@ fn calls_are_recorded_once_asked_for() {
         .args(["devices", "--control-socket"])
         .arg(rig.folder.path().join("none.sock"))
         .arg("--host-root")
-        .arg(node.root())
+        .arg(node.host_root())
         .arg("--nvml-library")
-        .arg(node.library())
+        .arg(node.driver_library())
         .output()
         .unwrap();
     assert!(text(&devices.stdout).contains("Tesla T4"));
@@ -172,18 +177,18 @@ fn a_wrong_command_is_refused_with_the_remedy(
     #[case] remedy: &str,
 ) {
     let rig = Rig::new("t4");
-    let before = rig.node().state().unwrap();
+    let before = rig.node().node_state().unwrap();
     let (code, error) = rig.complains(args);
     assert_eq!(code, status, "{error}");
     assert!(error.contains(remedy), "{error}");
-    assert_eq!(rig.node().state().unwrap(), before);
+    assert_eq!(rig.node().node_state().unwrap(), before);
 }
 
 #[test]
 fn says_who_has_a_card_open_and_resets_none_that_somebody_has() {
     let rig = Rig::new("dgx-a100");
     let me = std::process::id().to_string();
-    let open = fs_err::File::open(rig.node().root().join("dev/nvidia2")).unwrap();
+    let open = fs_err::File::open(rig.node().host_root().join("dev/nvidia2")).unwrap();
     let table = rig.says(&["open"]);
     let row = table.lines().find(|line| line.contains("/dev/nvidia2"));
     assert!(row.unwrap().contains(&me), "{table}");
@@ -197,7 +202,7 @@ fn says_who_has_a_card_open_and_resets_none_that_somebody_has() {
     rig.says(&["reset", "3", "--for", "1ms"]);
     rig.says(&["reset", "2", "--force", "--for", "1ms"]);
     let actions = || -> Vec<u64> {
-        let gpus = rig.node().state().unwrap().gpus.into_iter();
+        let gpus = rig.node().node_state().unwrap().gpus.into_iter();
         gpus.map(|gpu| gpu.sensors.recovery_action).collect()
     };
     assert_eq!(actions(), [1, 1, 0, 0, 1, 1, 1, 1]);
@@ -205,7 +210,7 @@ fn says_who_has_a_card_open_and_resets_none_that_somebody_has() {
     rig.says(&["reload-driver"]);
     assert_eq!(actions(), [0; 8]);
     rig.says(&["reboot"]);
-    assert_eq!(rig.node().state().unwrap().reboots, 1);
+    assert_eq!(rig.node().node_state().unwrap().reboots, 1);
 }
 
 #[test]
@@ -214,13 +219,13 @@ fn puts_processes_on_a_card_and_takes_links_down() {
     let said = rig.says(&["processes", "1", "4711:2048", "12"]);
     assert!(said.starts_with("2 processes compute on GPU 1"), "{said}");
     rig.says(&["link", "1", "4", "down"]);
-    let state = rig.node().state().unwrap();
+    let state = rig.node().node_state().unwrap();
     let processes = state.gpus[1].processes.iter();
     let processes: Vec<_> = processes.map(|p| (p.pid, p.memory_mib)).collect();
     assert_eq!(processes, [(4711, 2048), (12, 0)]);
     assert!(!state.gpus[1].links[4].active && state.gpus[1].links[3].active);
     rig.says(&["link", "1", "4", "up"]);
     rig.says(&["processes", "1"]);
-    let state = rig.node().state().unwrap();
+    let state = rig.node().node_state().unwrap();
     assert!(state.gpus[1].processes.is_empty() && state.gpus[1].links[4].active);
 }

@@ -18,7 +18,7 @@ fn a_new_node_comes_with_its_use() {
     let output = rig.ostler(&["create", rig.dir().to_str().unwrap()]);
     assert!(output.status.success());
     insta::assert_snapshot!("create", rig.plain(&text(&output.stdout)));
-    assert_eq!(rig.node().gpus().unwrap().len(), 8);
+    assert_eq!(rig.node().list_gpus().unwrap().len(), 8);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_node_is_made_from_a_file_too() {
         file.to_str().unwrap(),
     ];
     assert!(rig.ostler(&made).status.success());
-    assert_eq!(rig.node().gpus().unwrap().len(), 1);
+    assert_eq!(rig.node().list_gpus().unwrap().len(), 1);
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn profiles_and_nodes_are_shown_as_tables() {
 fn a_node_is_shown_for_programs_too() {
     let rig = Rig::new("t4");
     let json = rig.says(&["show", "-o", "json"]);
-    let state: sim::state::State = serde_json::from_str(&json).unwrap();
-    assert_eq!(state, rig.node().state().unwrap());
+    let state: sim::state::NodeState = serde_json::from_str(&json).unwrap();
+    assert_eq!(state, rig.node().node_state().unwrap());
     assert!(rig.says(&["show", "-o", "yaml"]).contains("profile: t4"));
 }
 

@@ -36,7 +36,7 @@ impl Rig {
     }
 
     pub(crate) fn node(&self) -> Node {
-        Node::open(&self.dir()).unwrap()
+        Node::open_node(&self.dir()).unwrap()
     }
 
     /// Runs a command without naming a node.

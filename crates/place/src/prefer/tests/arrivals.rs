@@ -3,7 +3,7 @@
 use super::*;
 use nvidia_rules::NVIDIA;
 
-use crate::{Matrix, Way, brute};
+use crate::{CardConnection, Matrix, brute};
 
 const EVENTS: usize = 10_000;
 
@@ -113,8 +113,8 @@ fn packed_opens_no_more_cards_than_first_fit_and_keeps_more_of_them_whole() {
 /// Returns the set that a search over all divisions in the order of the cards finds first, as
 /// NVIDIA's plugin does.
 fn known(matrix: &Matrix, cards: &[usize], size: usize) -> Vec<usize> {
-    let part = Matrix::new(cards.len(), |a, b| matrix.get(cards[a], cards[b]));
-    let set = brute::best(&part, &[], size);
+    let part = Matrix::new(cards.len(), |a, b| matrix.score_of_pair(cards[a], cards[b]));
+    let set = brute::search_all(&part, &[], size);
     set.into_iter().map(|at| cards[at]).collect()
 }
 
@@ -123,7 +123,7 @@ fn known(matrix: &Matrix, cards: &[usize], size: usize) -> Vec<usize> {
 #[case(machines::dgx_a100())]
 fn topology_never_scores_less_than_the_known_search(#[case] cards: Vec<model::Device>) {
     let matrix = Matrix::new(8, |a, b| {
-        Way::between(&cards[a], &cards[b]).worth(&NVIDIA.worth)
+        CardConnection::between(&cards[a], &cards[b]).score_by(&NVIDIA.worth)
     });
     let mut node = Node::new(whole(cards));
     let number = |id: &String| id.trim_start_matches("GPU-").parse::<usize>().unwrap();
@@ -137,7 +137,7 @@ fn topology_never_scores_less_than_the_known_search(#[case] cards: Vec<model::De
             let chosen = texts(&prefer(&node.offer, &node.free, &[], size).unwrap());
             let free: Vec<usize> = node.free.iter().map(number).collect();
             let ours: Vec<usize> = chosen.iter().map(number).collect();
-            assert!(matrix.sum(&ours) >= matrix.sum(&known(&matrix, &free, size)));
+            assert!(matrix.sum_of_set(&ours) >= matrix.sum_of_set(&known(&matrix, &free, size)));
             node.take(chosen);
         }
     }

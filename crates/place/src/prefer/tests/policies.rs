@@ -9,7 +9,7 @@ use super::*;
 
 /// Chooses `size` units of cards with eight replicas each, of which `free` are available. Returns
 /// the number of chosen units on each card.
-fn chosen(policy: Policy, free: &[usize], size: usize, clock: &Clock) -> Vec<usize> {
+fn chosen(policy: Policy, free: &[usize], size: usize, clock: &GrantHistory) -> Vec<usize> {
     let mut machine = machines::hgx2();
     machine.truncate(free.len());
     let offer = machines::offer(machine, 8, pool(policy, Distinct::Off));
@@ -17,7 +17,7 @@ fn chosen(policy: Policy, free: &[usize], size: usize, clock: &Clock) -> Vec<usi
         (8 - free..8).map(move |r| format!("{}::{r}", machines::id(n)))
     };
     let available: Vec<String> = free.iter().enumerate().flat_map(open).collect();
-    let request = Request {
+    let request = PreferRequest {
         available: &available,
         required: &[],
         size,
@@ -37,34 +37,34 @@ fn chosen(policy: Policy, free: &[usize], size: usize, clock: &Clock) -> Vec<usi
 #[case::the_fullest_that_fits(&[8, 2, 3, 5], 3, &[0, 0, 3, 0])]
 #[case::else_the_largest_first(&[6, 2, 3, 5], 9, &[6, 0, 3, 0])]
 fn best_fit_takes(#[case] free: &[usize], #[case] size: usize, #[case] expected: &[usize]) {
-    let clock = Clock::default();
+    let clock = GrantHistory::default();
     assert_eq!(chosen(Policy::BestFit, free, size, &clock), expected);
 }
 
 #[test]
 fn first_fit_goes_by_the_cards_order() {
-    let clock = Clock::default();
+    let clock = GrantHistory::default();
     assert_eq!(chosen(Policy::FirstFit, &[2, 8, 8], 4, &clock), [2, 2, 0]);
 }
 
 #[test]
 fn packed_begins_the_smallest_new_card_that_holds_the_rest() {
-    let clock = Clock::default();
+    let clock = GrantHistory::default();
     assert_eq!(chosen(Policy::Packed, &[8, 2, 8], 4, &clock), [2, 2, 0]);
 }
 
 #[test]
 fn round_robin_goes_round() {
-    let mut clock = Clock::default();
+    let mut clock = GrantHistory::default();
     let mut order = Vec::new();
     for _ in 0..7 {
         let counts = chosen(Policy::RoundRobin, &[8, 8, 8], 1, &clock);
         let card = counts.iter().position(|count| *count == 1).unwrap();
-        clock.grant([&DeviceId::new(machines::id(card))]);
+        clock.record_grant([&DeviceId::new(machines::id(card))]);
         order.push(card);
     }
     assert_eq!(order, [0, 1, 2, 0, 1, 2, 0]);
-    clock.grant([
+    clock.record_grant([
         &DeviceId::new(machines::id(1)),
         &DeviceId::new(machines::id(2)),
     ]);
@@ -75,13 +75,13 @@ fn round_robin_goes_round() {
 fn weighed(weights: Weights, samples: [Option<(u32, u32)>; 4], size: usize) -> Vec<String> {
     let mut machine = machines::volta();
     machine.truncate(4);
-    let mut offer = machines::offer(machine, 1, Pool::all("gpu", "nvidia.com/gpu"));
+    let mut offer = machines::offer(machine, 1, Pool::of_all_devices("gpu", "nvidia.com/gpu"));
     offer.pool = Arc::new(Pool {
         placement: Placement {
             policy: Policy::Weighted,
             weights,
         },
-        ..Pool::all("gpu", "nvidia.com/gpu")
+        ..Pool::of_all_devices("gpu", "nvidia.com/gpu")
     });
     let mut newest = Samples::default();
     for (entry, sample) in offer.snapshot.devices.iter().zip(samples) {
@@ -94,11 +94,11 @@ fn weighed(weights: Weights, samples: [Option<(u32, u32)>; 4], size: usize) -> V
             newest.insert(&entry.device.id, telemetry);
         }
     }
-    let request = Request {
+    let request = PreferRequest {
         available: &ids(&[0, 1, 2, 3]),
         required: &[],
         size,
-        clock: &Clock::default(),
+        clock: &GrantHistory::default(),
         samples: &newest,
     };
     texts(&prefer_at(&offer, &request).unwrap())

@@ -144,8 +144,10 @@ fn partitions_belong_to_their_cards(
     let available: Vec<String> = offer.units.iter().map(|u| u.id.to_string()).collect();
     let chosen = prefer(&offer, &available, &[], size).unwrap();
     let card = |id: &UnitId| {
-        let entry = offer.entry(offer.unit(id.as_str()).unwrap()).unwrap();
-        entry.device.card().to_string()
+        let entry = offer
+            .entry_of_unit(offer.unit(id.as_str()).unwrap())
+            .unwrap();
+        entry.device.card_id().to_string()
     };
     let on = |n: usize| {
         chosen

@@ -5,7 +5,7 @@ use super::Mask;
 use crate::{EXACT, Matrix};
 
 /// Tables for one matrix, set size and list of required items.
-pub(super) struct Facts {
+pub(super) struct SearchTables {
     /// Mask of all items.
     pub(super) all: Mask,
     /// Mask of the items that must be in one full set.
@@ -24,9 +24,9 @@ pub(super) struct Facts {
     near: Vec<Vec<(Mask, u32)>>,
 }
 
-// === impl Facts ===
+// === impl SearchTables ===
 
-impl Facts {
+impl SearchTables {
     pub(super) fn new(matrix: &Matrix, required: Mask, size: usize) -> Self {
         let len = matrix.len();
         let mut facts = Self {
@@ -35,9 +35,9 @@ impl Facts {
             size,
             highest: 0,
             highest_small: 0,
-            scores: scores(matrix),
-            alike: alike(matrix, required),
-            near: (0..len).map(|at| near(matrix, at)).collect(),
+            scores: score_masks(matrix),
+            alike: find_alike(matrix, required),
+            near: (0..len).map(|at| rank_neighbours(matrix, at)).collect(),
         };
         facts.highest = facts.highest_of(size);
         facts.highest_small = facts.highest_of(len % size);
@@ -45,7 +45,7 @@ impl Facts {
     }
 
     /// Returns the sum over all pairs of a set.
-    pub(super) fn score(&self, set: Mask) -> u32 {
+    pub(super) fn mask_score(&self, set: Mask) -> u32 {
         self.scores[set]
     }
 
@@ -55,7 +55,7 @@ impl Facts {
     }
 
     /// Returns true if a set is full and contains all required items.
-    pub(super) fn fits(&self, set: Mask) -> bool {
+    pub(super) fn is_full_set(&self, set: Mask) -> bool {
         set.count_ones() as usize == self.size && set & self.required == self.required
     }
 
@@ -64,22 +64,25 @@ impl Facts {
     pub(super) fn may(&self, set: Mask, left: Mask) -> bool {
         match set & self.required {
             0 => left & self.required == 0 || left.count_ones() as usize >= self.size,
-            _ => self.fits(set),
+            _ => self.is_full_set(set),
         }
     }
 
     /// Returns the number of full sets beside one, and the highest score of the smaller set.
-    pub(super) fn others(&self) -> (u32, u32) {
-        (number(self.near.len() / self.size) - 1, self.highest_small)
+    pub(super) fn other_sets(&self) -> (u32, u32) {
+        (
+            mask_to_u32(self.near.len() / self.size) - 1,
+            self.highest_small,
+        )
     }
 
     /// Returns an upper bound for a division of `count` items.
-    pub(super) fn limit(&self, count: usize) -> u32 {
+    pub(super) fn sum_limit(&self, count: usize) -> u32 {
         let small = match count % self.size {
             0 => 0,
             _ => self.highest_small,
         };
-        self.highest * number(count / self.size) + small
+        self.highest * mask_to_u32(count / self.size) + small
     }
 
     /// Lists every full set with all required items, the highest score first, equal scores in index
@@ -88,8 +91,8 @@ impl Facts {
         let mut sets = Vec::new();
         self.supersets(self.all, &mut |set| {
             // Of two sets, the one with the lowest item that is not in both comes first.
-            let order = number(set).reverse_bits();
-            sets.push(u64::from(self.score(set)) << 32 | u64::from(order));
+            let order = mask_to_u32(set).reverse_bits();
+            sets.push(u64::from(self.mask_score(set)) << 32 | u64::from(order));
         });
         sets.sort_unstable_by(|a, b| b.cmp(a));
         sets.into_iter().map(|key| {
@@ -130,22 +133,22 @@ impl Facts {
     pub(super) fn supersets(&self, mask: Mask, visit: &mut impl FnMut(Mask)) {
         let must = self.required;
         let missing = self.size - must.count_ones() as usize;
-        self.grow(mask, mask ^ must, must, missing, visit);
+        self.extend_set(mask, mask ^ must, must, missing, visit);
     }
 
     /// Visits every subset of `mask` with `size` items, in the same manner.
     pub(super) fn subsets(&self, mask: Mask, size: usize, visit: &mut impl FnMut(Mask)) {
-        self.grow(mask, mask, 0, size, visit);
+        self.extend_set(mask, mask, 0, size, visit);
     }
 
     /// Visits every subset of `mask` with `size` items and the lowest item, in the same manner.
     pub(super) fn with_lowest(&self, mask: Mask, size: usize, visit: &mut impl FnMut(Mask)) {
         let lowest = mask & mask.wrapping_neg();
-        self.grow(mask, mask ^ lowest, lowest, size - 1, visit);
+        self.extend_set(mask, mask ^ lowest, lowest, size - 1, visit);
     }
 
     /// Adds `missing` items of `open` to `set` and visits each result.
-    fn grow(
+    fn extend_set(
         &self,
         mask: Mask,
         mut open: Mask,
@@ -173,7 +176,7 @@ impl Facts {
                     let at = open.trailing_zeros() as usize;
                     open &= open - 1;
                     if free(at, set) {
-                        self.grow(mask, open, set | 1 << at, missing - 1, visit);
+                        self.extend_set(mask, open, set | 1 << at, missing - 1, visit);
                     }
                 }
             }
@@ -183,14 +186,14 @@ impl Facts {
     fn highest_of(&self, size: usize) -> u32 {
         let mut highest = 0;
         self.subsets(self.all, size, &mut |set| {
-            highest = highest.max(self.score(set));
+            highest = highest.max(self.mask_score(set));
         });
         highest
     }
 }
 
 /// Converts a count or a mask, of which none has more than 16 bits.
-fn number(count: usize) -> u32 {
+fn mask_to_u32(count: usize) -> u32 {
     u32::try_from(count).expect("masks have 16 bits")
 }
 
@@ -201,7 +204,7 @@ fn low(half: u64) -> u32 {
 /// Returns the sum over the pairs of every mask. With `a` and `b` the two lowest items of a mask,
 /// the sum is that without `a`, plus that without `b`, minus that without both, plus the score of
 /// `a` and `b`.
-fn scores(matrix: &Matrix) -> Vec<u32> {
+fn score_masks(matrix: &Matrix) -> Vec<u32> {
     let mut scores = vec![0; 1 << matrix.len()];
     for mask in 1..scores.len() {
         let no_a = mask & (mask - 1);
@@ -210,7 +213,7 @@ fn scores(matrix: &Matrix) -> Vec<u32> {
         }
         let none = no_a & (no_a - 1);
         let (a, b) = (mask.trailing_zeros(), no_a.trailing_zeros());
-        let pair = matrix.get(a as usize, b as usize);
+        let pair = matrix.score_of_pair(a as usize, b as usize);
         scores[mask] = scores[no_a] + (scores[mask ^ (no_a ^ none)] - scores[none]) + pair;
     }
     scores
@@ -218,11 +221,13 @@ fn scores(matrix: &Matrix) -> Vec<u32> {
 
 /// Lists the items that are alike: both required or both not, and with equal scores for every third
 /// item.
-fn alike(matrix: &Matrix, required: Mask) -> [Mask; EXACT] {
+fn find_alike(matrix: &Matrix, required: Mask) -> [Mask; EXACT] {
     let len = matrix.len();
     let same = |a: usize, b: usize| {
         (required >> a ^ required >> b) & 1 == 0
-            && (0..len).all(|c| c == a || c == b || matrix.get(a, c) == matrix.get(b, c))
+            && (0..len).all(|c| {
+                c == a || c == b || matrix.score_of_pair(a, c) == matrix.score_of_pair(b, c)
+            })
     };
     let mut alike = [0; EXACT];
     for (at, before) in alike.iter_mut().enumerate().take(len) {
@@ -231,9 +236,11 @@ fn alike(matrix: &Matrix, required: Mask) -> [Mask; EXACT] {
     alike
 }
 
-fn near(matrix: &Matrix, at: usize) -> Vec<(Mask, u32)> {
+fn rank_neighbours(matrix: &Matrix, at: usize) -> Vec<(Mask, u32)> {
     let others = (0..matrix.len()).filter(|other| *other != at);
-    let mut near: Vec<_> = others.map(|o| (1 << o, matrix.get(at, o))).collect();
+    let mut near: Vec<_> = others
+        .map(|o| (1 << o, matrix.score_of_pair(at, o)))
+        .collect();
     near.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
     near
 }

@@ -5,7 +5,7 @@ use model::{Kind, Version, names};
 use proptest::{prelude::*, sample::select};
 
 use super::*;
-use crate::sample::snapshot;
+use crate::sample::snapshot_with;
 
 fn devices() -> impl Strategy<Value = Vec<Entry>> {
     let parts = (0..4u8, prop::bool::ANY).prop_flat_map(|(kind, other)| {
@@ -23,7 +23,11 @@ fn devices() -> impl Strategy<Value = Vec<Entry>> {
     prop::collection::vec(parts, 0..8).prop_map(|cards| {
         let mut all = Vec::new();
         for ((kind, other, parts), n) in cards.into_iter().zip(0..) {
-            let mut whole = if kind == 0 { card(n) } else { mig_card(n) };
+            let mut whole = if kind == 0 {
+                card_entry(n)
+            } else {
+                mig_card(n)
+            };
             if other {
                 whole
                     .device_mut()
@@ -45,7 +49,7 @@ fn devices() -> impl Strategy<Value = Vec<Entry>> {
             all.push(whole);
             if kind != 0 {
                 let made = parts.into_iter().zip(0..).map(|((profile, gone), m)| {
-                    let part = mig(n, m, profile);
+                    let part = mig_entry(n, m, profile);
                     match gone {
                         true => sick(part, CauseKind::Gone, "gone"),
                         false => part,
@@ -117,7 +121,7 @@ fn some_pools() -> impl Strategy<Value = Config> {
         for (pool, n) in pools.iter_mut().zip(0..) {
             pool.name = format!("pool-{n}");
         }
-        let mut config = with(Pools {
+        let mut config = config_with(Pools {
             include,
             exclude,
             pools,
@@ -128,7 +132,7 @@ fn some_pools() -> impl Strategy<Value = Config> {
 }
 
 /// Ids of each resource.
-fn ids(plan: &Plan) -> BTreeMap<String, Vec<String>> {
+fn ids(plan: &NodePlan) -> BTreeMap<String, Vec<String>> {
     let ids = |offer: &Arc<Offer>| offer.units.iter().map(|u| u.id.to_string()).collect();
     plan.offers
         .iter()
@@ -176,10 +180,10 @@ proptest! {
                 _ => sharing.replicas.max(1) as usize,
             };
             for unit in &offer.units {
-                let entry = offer.entry(unit).unwrap();
+                let entry = offer.entry_of_unit(unit).unwrap();
                 prop_assert_eq!(unit.numa, entry.device.numa);
                 prop_assert_eq!(unit.healthy, entry.verdict.state != State::Unhealthy);
-                prop_assert_eq!(&unit.reason, &entry.verdict.reason());
+                prop_assert_eq!(&unit.reason, &entry.verdict.join_evidence());
                 let same = offer.units.iter().filter(|other| other.device == unit.device);
                 prop_assert_eq!(same.count(), each);
             }
@@ -189,11 +193,11 @@ proptest! {
     #[test]
     fn mps_is_given_only_what_it_can_serve(devices in devices(), pools in some_pools(), up: bool) {
         let names: &[&str] = if up { &["nvidia.com/gpu", "nvidia.com/gpu-40gb"] } else { &[] };
-        let plan = plan(&pools, &snapshot(devices, names));
+        let plan = plan_node(&pools, &snapshot_with(devices, names));
         for offer in plan.offers.iter().filter(|o| o.pool.sharing.method == Method::Mps) {
             prop_assert!(offer.pool.sharing.replicas <= 48);
             for unit in &offer.units {
-                let device = &offer.entry(unit).unwrap().device;
+                let device = &offer.entry_of_unit(unit).unwrap().device;
                 prop_assert_eq!(&device.kind, &Kind::Card { partitioned: false });
                 prop_assert_eq!(device.vendor.as_str(), "nvidia");
             }
@@ -206,9 +210,9 @@ proptest! {
         pools in some_pools(),
     ) {
         let as_is = |devices| {
-            let mut snapshot = Snapshot::clone(&snapshot(Vec::new(), &["nvidia.com/gpu"]));
+            let mut snapshot = Snapshot::clone(&snapshot_with(Vec::new(), &["nvidia.com/gpu"]));
             snapshot.devices = devices;
-            plan(&pools, &Arc::new(snapshot))
+            plan_node(&pools, &Arc::new(snapshot))
         };
         let (one, other) = (as_is(devices), as_is(mixed));
         prop_assert_eq!(ids(&one), ids(&other));
@@ -236,14 +240,14 @@ proptest! {
             pool.limit = None;
         }
         let before = plan_of(&pools, devices.clone());
-        let new = if part { mig(9, 0, "1g.5gb") } else { card(9) };
-        let joins = |plan: &Plan| plan.offers.iter().find_map(|offer| {
+        let new = if part { mig_entry(9, 0, "1g.5gb") } else { card_entry(9) };
+        let joins = |plan: &NodePlan| plan.offers.iter().find_map(|offer| {
             let joins = offer.units.iter().any(|unit| unit.device == new.device.id);
             joins.then(|| offer.resource.to_string())
         });
         let after = plan_of(&pools, [devices, vec![new.clone()]].concat());
         let joined = joins(&after);
-        let others = |plan: &Plan| {
+        let others = |plan: &NodePlan| {
             let mut all = ids(plan);
             all.retain(|resource, _| Some(resource) != joined.as_ref());
             all

@@ -2,25 +2,28 @@ use config::Mig;
 use model::CauseKind;
 
 use crate::{
-    AsideKind,
-    sample::{card, entry, lines, mig, mig_card, plan_of, sick, under},
+    NotOfferedKind,
+    sample::{
+        card_entry, config_with_strategy, healthy_entry, mig_card, mig_entry, plan_of, show_plan,
+        sick,
+    },
 };
 
 /// Plan as text, without its notes.
 fn told(strategy: Mig, devices: Vec<model::Entry>) -> String {
-    let mut plan = plan_of(&under(strategy), devices);
+    let mut plan = plan_of(&config_with_strategy(strategy), devices);
     plan.notes.clear();
-    lines(&plan)
+    show_plan(&plan)
 }
 
 /// Card 0 whole; card 1 in MIG mode with two profiles; card 2 in MIG mode without MIG devices.
 fn blend() -> Vec<model::Entry> {
     vec![
-        card(0),
+        card_entry(0),
         mig_card(1),
-        mig(1, 0, "1g.5gb"),
-        mig(1, 1, "1g.5gb"),
-        mig(1, 2, "3g.20gb"),
+        mig_entry(1, 0, "1g.5gb"),
+        mig_entry(1, 1, "1g.5gb"),
+        mig_entry(1, 2, "3g.20gb"),
         mig_card(2),
     ]
 }
@@ -61,10 +64,10 @@ fn single_serves_the_commonest_shape_and_says_what_does_not_fit() {
 fn single_on_a_uniform_node_offers_all_mig_devices_as_cards() {
     let devices = vec![
         mig_card(0),
-        mig(0, 0, "3g.20gb"),
-        mig(0, 1, "3g.20gb"),
+        mig_entry(0, 0, "3g.20gb"),
+        mig_entry(0, 1, "3g.20gb"),
         mig_card(1),
-        mig(1, 0, "3g.20gb"),
+        mig_entry(1, 0, "3g.20gb"),
     ];
     insta::assert_snapshot!(told(Mig::Single, devices), @r"
     nvidia.com/gpu: MIG-0-0 MIG-0-1 MIG-1-0
@@ -76,7 +79,10 @@ fn single_on_a_uniform_node_offers_all_mig_devices_as_cards() {
 #[test]
 fn without_mig_all_strategies_are_alike() {
     for strategy in [Mig::None, Mig::Single, Mig::Mixed] {
-        let plan = plan_of(&under(strategy), vec![card(0), card(1)]);
+        let plan = plan_of(
+            &config_with_strategy(strategy),
+            vec![card_entry(0), card_entry(1)],
+        );
         assert_eq!(plan.offers.len(), 1);
         assert_eq!(plan.offers[0].units.len(), 2);
         assert_eq!(plan.aside, []);
@@ -86,27 +92,30 @@ fn without_mig_all_strategies_are_alike() {
 #[test]
 fn an_emptied_mig_card_costs_only_itself() {
     for strategy in [Mig::Single, Mig::Mixed] {
-        let plan = plan_of(&under(strategy), vec![card(0), mig_card(1)]);
+        let plan = plan_of(
+            &config_with_strategy(strategy),
+            vec![card_entry(0), mig_card(1)],
+        );
         assert_eq!(plan.offers[0].units.len(), 1, "{strategy:?}");
         assert_eq!(plan.aside[0].device.as_str(), "GPU-1");
-        assert_eq!(plan.aside[0].kind, AsideKind::NoPartitions);
-        let plan = plan_of(&under(strategy), vec![mig_card(1)]);
+        assert_eq!(plan.aside[0].kind, NotOfferedKind::NoPartitions);
+        let plan = plan_of(&config_with_strategy(strategy), vec![mig_card(1)]);
         assert_eq!((plan.offers.len(), plan.aside.len()), (0, 1));
     }
 }
 
 #[test]
 fn a_mig_card_whose_devices_are_gone_is_empty() {
-    let gone = sick(mig(0, 0, "1g.5gb"), CauseKind::Gone, "it is gone");
-    let plan = plan_of(&under(Mig::Mixed), vec![mig_card(0), gone]);
-    assert_eq!(plan.offers[0].healthy(), 0);
-    assert_eq!(plan.aside[0].kind, AsideKind::NoPartitions);
+    let gone = sick(mig_entry(0, 0, "1g.5gb"), CauseKind::Gone, "it is gone");
+    let plan = plan_of(&config_with_strategy(Mig::Mixed), vec![mig_card(0), gone]);
+    assert_eq!(plan.offers[0].healthy_count(), 0);
+    assert_eq!(plan.aside[0].kind, NotOfferedKind::NoPartitions);
 }
 
 #[test]
 fn a_mig_card_counts_only_what_is_there() {
-    let gone = sick(mig(0, 0, "1g.5gb"), CauseKind::Gone, "it is gone");
-    let devices = vec![mig_card(0), gone, mig(0, 1, "1g.5gb")];
+    let gone = sick(mig_entry(0, 0, "1g.5gb"), CauseKind::Gone, "it is gone");
+    let devices = vec![mig_card(0), gone, mig_entry(0, 1, "1g.5gb")];
     insta::assert_snapshot!(told(Mig::Mixed, devices), @r"
     nvidia.com/mig-1g.5gb: MIG-0-0 MIG-0-1
     GPU-0 - Partitioned: it is in MIG mode and offered as its MIG devices: 1
@@ -122,23 +131,33 @@ fn the_shape_that_single_serves(#[case] made: &[(u32, &str)], #[case] expected: 
     let devices = made
         .iter()
         .zip(0..)
-        .map(|((card, profile), m)| mig(*card, m, *profile));
-    let plan = plan_of(&under(Mig::Single), devices.collect());
+        .map(|((card, profile), m)| mig_entry(*card, m, *profile));
+    let plan = plan_of(&config_with_strategy(Mig::Single), devices.collect());
     let offer = &plan.offers[0];
     assert_eq!(offer.resource.as_str(), "nvidia.com/gpu");
     for unit in &offer.units {
-        let device = &offer.entry(unit).unwrap().device;
-        assert_eq!(device.profile(), Some(expected));
+        let device = &offer.entry_of_unit(unit).unwrap().device;
+        assert_eq!(device.partition_profile(), Some(expected));
     }
     let served = made.iter().filter(|(_, profile)| *profile == expected);
     assert_eq!(offer.units.len(), served.count());
-    assert!(plan.aside.iter().all(|a| a.kind == AsideKind::Strategy));
+    assert!(
+        plan.aside
+            .iter()
+            .all(|a| a.kind == NotOfferedKind::Strategy)
+    );
 }
 
 #[test]
 fn under_single_the_shapes_of_yesterday_do_not_stand_in_the_way() {
-    let gone = |m| sick(mig(0, m, "1g.5gb"), CauseKind::Gone, "it is gone");
-    let cut_anew = vec![mig_card(0), gone(0), gone(1), gone(2), mig(0, 7, "3g.20gb")];
+    let gone = |m| sick(mig_entry(0, m, "1g.5gb"), CauseKind::Gone, "it is gone");
+    let cut_anew = vec![
+        mig_card(0),
+        gone(0),
+        gone(1),
+        gone(2),
+        mig_entry(0, 7, "3g.20gb"),
+    ];
     insta::assert_snapshot!(told(Mig::Single, cut_anew), @r"
     nvidia.com/gpu: MIG-0-7
     GPU-0 - Partitioned: it is in MIG mode and offered as its MIG devices: 1
@@ -146,16 +165,19 @@ fn under_single_the_shapes_of_yesterday_do_not_stand_in_the_way() {
     MIG-0-1 - Gone: it is gone, and no 1g.5gb is served any more
     MIG-0-2 - Gone: it is gone, and no 1g.5gb is served any more
     ");
-    let switched_off = vec![card(0), gone(0), gone(1)];
+    let switched_off = vec![card_entry(0), gone(0), gone(1)];
     insta::assert_snapshot!(told(Mig::Single, switched_off), @r"
     nvidia.com/gpu: GPU-0
     MIG-0-0 - Gone: it is gone, and no 1g.5gb is served any more
     MIG-0-1 - Gone: it is gone, and no 1g.5gb is served any more
     ");
     // Without any other device the ones that are gone stay listed as Unhealthy.
-    let plan = plan_of(&under(Mig::Single), vec![mig_card(0), gone(0), gone(1)]);
+    let plan = plan_of(
+        &config_with_strategy(Mig::Single),
+        vec![mig_card(0), gone(0), gone(1)],
+    );
     assert_eq!(
-        (plan.offers[0].units.len(), plan.offers[0].healthy()),
+        (plan.offers[0].units.len(), plan.offers[0].healthy_count()),
         (2, 0)
     );
 }
@@ -168,16 +190,16 @@ fn the_strategy_leaves_other_vendors_alone() {
         entry
     };
     let config = |strategy| {
-        let mut config = under(strategy);
-        config.pools.pools = vec![config::Pool::all("all", "{vendor}.com/gpu")];
+        let mut config = config_with_strategy(strategy);
+        config.pools.pools = vec![config::Pool::of_all_devices("all", "{vendor}.com/gpu")];
         config
     };
     for strategy in [Mig::None, Mig::Single, Mig::Mixed] {
         let devices = vec![
-            mig(0, 0, "1g.5gb"),
-            other(card(1), "amd-whole"),
-            other(mig(2, 0, "cpx"), "amd-part"),
-            entry(model::Device::card_of("amd", "amd-bare", "MI300X")),
+            mig_entry(0, 0, "1g.5gb"),
+            other(card_entry(1), "amd-whole"),
+            other(mig_entry(2, 0, "cpx"), "amd-part"),
+            healthy_entry(model::Device::card_of("amd", "amd-bare", "MI300X")),
         ];
         let plan = plan_of(&config(strategy), devices);
         let amd = &plan.offers[0];
@@ -189,16 +211,16 @@ fn the_strategy_leaves_other_vendors_alone() {
 #[test]
 fn every_form_of_a_profile_is_served_or_set_aside_and_none_costs_another_device() {
     let devices = vec![
-        card(0),
+        card_entry(0),
         mig_card(1),
-        mig(1, 0, "1g.10gb+me"),
-        mig(1, 1, "1g.24gb-me"),
-        mig(1, 2, "1g.24gb+gfx"),
-        mig(1, 3, "2g.24gb+me.all"),
-        mig(1, 4, "1c.3g.20gb"),
-        mig(1, 5, "unknown-17"),
-        mig(1, 6, None),
-        mig(1, 7, "?!"),
+        mig_entry(1, 0, "1g.10gb+me"),
+        mig_entry(1, 1, "1g.24gb-me"),
+        mig_entry(1, 2, "1g.24gb+gfx"),
+        mig_entry(1, 3, "2g.24gb+me.all"),
+        mig_entry(1, 4, "1c.3g.20gb"),
+        mig_entry(1, 5, "unknown-17"),
+        mig_entry(1, 6, None),
+        mig_entry(1, 7, "?!"),
     ];
     insta::assert_snapshot!(told(Mig::Mixed, devices), @r"
     nvidia.com/gpu: GPU-0

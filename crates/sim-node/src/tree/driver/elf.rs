@@ -3,11 +3,11 @@
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
-use crate::state::State;
+use crate::state::NodeState;
 
 /// Machine architecture whose drivers are simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tree) enum Machine {
+pub(in crate::tree) enum LibraryMachine {
     X86,
     Arm,
 }
@@ -21,9 +21,9 @@ const SYMBOL: usize = 24;
 const SEGMENTS: usize = 3;
 const NAMES: &[u8] = b"\0.dynstr\0.dynamic\0.shstrtab\0";
 
-// === impl Machine ===
+// === impl LibraryMachine ===
 
-impl Machine {
+impl LibraryMachine {
     /// Architecture that this program runs on.
     pub(in crate::tree) const HERE: Self = match cfg!(target_arch = "aarch64") {
         true => Self::Arm,
@@ -31,7 +31,7 @@ impl Machine {
     };
 
     /// Architecture of a state: some boards exist only with Grace processors, which are arm64.
-    pub(in crate::tree) fn of(state: &State) -> Self {
+    pub(in crate::tree) fn machine_of_state(state: &NodeState) -> Self {
         let names = state.models.values().map(|model| model.name.as_str());
         let is_grace = |name: &str| ["GH200", "GB200", "GB300"].iter().any(|b| name.contains(b));
         match names.into_iter().any(is_grace) {
@@ -49,14 +49,14 @@ impl Machine {
     }
 
     /// Kernel's name of the architecture.
-    pub(in crate::tree) fn name(self) -> &'static str {
+    pub(in crate::tree) fn kernel_name(self) -> &'static str {
         match self {
             Self::X86 => "x86_64",
             Self::Arm => "aarch64",
         }
     }
 
-    fn number(self) -> u16 {
+    fn elf_number(self) -> u16 {
         match self {
             Self::X86 => 62,
             Self::Arm => 183,
@@ -66,7 +66,11 @@ impl Machine {
 
 /// Builds a library with this soname. If `needs` is given, loading the library loads that file,
 /// too.
-pub(super) fn library(machine: Machine, soname: &str, needs: Option<&Path>) -> Vec<u8> {
+pub(super) fn shared_library(
+    machine: LibraryMachine,
+    soname: &str,
+    needs: Option<&Path>,
+) -> Vec<u8> {
     let mut strings = b"\0".to_vec();
     strings.extend(soname.as_bytes());
     strings.push(0);
@@ -94,7 +98,7 @@ pub(super) fn library(machine: Machine, soname: &str, needs: Option<&Path>) -> V
     let sections_at = (names_at + NAMES.len()).next_multiple_of(8);
     let size = sections_at + 4 * SECTION;
 
-    let mut file = Writer(Vec::with_capacity(size));
+    let mut file = ElfWriter(Vec::with_capacity(size));
     file.header(machine, sections_at);
     // One segment with everything, one for the dynamic table, and a stack that is not executable.
     file.segment(1, 0, size, 0x1000);
@@ -103,31 +107,31 @@ pub(super) fn library(machine: Machine, soname: &str, needs: Option<&Path>) -> V
     file.0.extend(&strings);
     // A symbol table with the null symbol only, and a hash table in which no lookup succeeds.
     file.0.resize(hash_at, 0);
-    file.halves(&[1, 1, 0, 0]);
+    file.write_halves(&[1, 1, 0, 0]);
     for (tag, value) in &dynamic {
-        file.words(&[*tag, wide(*value)]);
+        file.write_words(&[*tag, wide(*value)]);
     }
     file.0.extend(NAMES);
     file.0.resize(sections_at + SECTION, 0);
-    file.section((1, 3), (strings_at, strings.len()), (0, 0));
-    file.section((9, 6), (dynamic_at, dynamic.len() * 16), (1, 16));
-    file.section((18, 3), (names_at, NAMES.len()), (0, 0));
+    file.write_section((1, 3), (strings_at, strings.len()), (0, 0));
+    file.write_section((9, 6), (dynamic_at, dynamic.len() * 16), (1, 16));
+    file.write_section((18, 3), (names_at, NAMES.len()), (0, 0));
     file.0
 }
 
 /// Bytes of a file, little-endian.
 #[derive(Debug)]
-struct Writer(Vec<u8>);
+struct ElfWriter(Vec<u8>);
 
-// === impl Writer ===
+// === impl ElfWriter ===
 
-impl Writer {
-    fn words(&mut self, words: &[u64]) {
+impl ElfWriter {
+    fn write_words(&mut self, words: &[u64]) {
         self.0
             .extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
 
-    fn halves(&mut self, halves: &[u32]) {
+    fn write_halves(&mut self, halves: &[u32]) {
         self.0
             .extend(halves.iter().flat_map(|half| half.to_le_bytes()));
     }
@@ -136,33 +140,33 @@ impl Writer {
         self.0.extend(quarters.iter().flat_map(|q| q.to_le_bytes()));
     }
 
-    fn header(&mut self, machine: Machine, sections_at: usize) {
+    fn header(&mut self, machine: LibraryMachine, sections_at: usize) {
         self.0.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-        self.quarters(&[3, machine.number()]);
-        self.halves(&[1]);
-        self.words(&[0, wide(HEADER), wide(sections_at)]);
-        self.halves(&[0]);
+        self.quarters(&[3, machine.elf_number()]);
+        self.write_halves(&[1]);
+        self.write_words(&[0, wide(HEADER), wide(sections_at)]);
+        self.write_halves(&[0]);
         self.quarters(&[64, 56, 3, 64, 4, 3]);
     }
 
     /// Adds a program header for a part that is mapped at its own offset.
     fn segment(&mut self, kind: u32, at: usize, size: usize, align: u64) {
-        self.halves(&[kind, 6]);
+        self.write_halves(&[kind, 6]);
         let (at, size) = (wide(at), wide(size));
-        self.words(&[at, at, at, size, size, align]);
+        self.write_words(&[at, at, at, size, size, align]);
     }
 
     /// Adds a section header: name and kind, place, linked section, and size of an entry.
-    fn section(
+    fn write_section(
         &mut self,
         (name, kind): (u32, u32),
         (at, size): (usize, usize),
         (link, entry): (u32, u64),
     ) {
-        self.halves(&[name, kind]);
-        self.words(&[2, wide(at), wide(at), wide(size)]);
-        self.halves(&[link, 0]);
-        self.words(&[8, entry]);
+        self.write_halves(&[name, kind]);
+        self.write_words(&[2, wide(at), wide(at), wide(size)]);
+        self.write_halves(&[link, 0]);
+        self.write_words(&[8, entry]);
     }
 }
 

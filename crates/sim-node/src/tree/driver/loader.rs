@@ -1,16 +1,16 @@
 //! Cache of the dynamic loader, in the format of glibc's `ldconfig`.
 
-use super::Machine;
+use super::LibraryMachine;
 
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEAD: usize = 48;
 const ENTRY: usize = 24;
 
 /// Builds a cache with libraries of one folder.
-pub(super) fn cache(machine: Machine, folder: &str, names: &[String]) -> Vec<u8> {
+pub(super) fn cache(machine: LibraryMachine, folder: &str, names: &[String]) -> Vec<u8> {
     let flags: u32 = match machine {
-        Machine::X86 => 0x0303,
-        Machine::Arm => 0x0a03,
+        LibraryMachine::X86 => 0x0303,
+        LibraryMachine::Arm => 0x0a03,
     };
     let mut names: Vec<_> = names.iter().collect();
     // The loader uses a binary search over names in descending order.
@@ -20,7 +20,7 @@ pub(super) fn cache(machine: Machine, folder: &str, names: &[String]) -> Vec<u8>
     let start = HEAD + ENTRY * names.len();
     for name in &names {
         let mut place = |text: &str| {
-            let at = small(start + strings.len());
+            let at = to_u32(start + strings.len());
             strings.extend(text.as_bytes());
             strings.push(0);
             at
@@ -36,13 +36,13 @@ pub(super) fn cache(machine: Machine, folder: &str, names: &[String]) -> Vec<u8>
         table.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
     let mut bytes = MAGIC.to_vec();
-    for word in [small(names.len()), small(strings.len()), 2] {
+    for word in [to_u32(names.len()), to_u32(strings.len()), 2] {
         bytes.extend(word.to_le_bytes());
     }
     bytes.resize(HEAD, 0);
     [bytes, table, strings].concat()
 }
 
-fn small(number: usize) -> u32 {
+fn to_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
 //! Driver of a Tegra system, and the CSV files that list the files for containers.
 
-use super::{HOOKS, Machine, elf, programs};
-use crate::tree::{Tree, platform::TEGRA_NODES};
+use super::{HOOKS, LibraryMachine, elf, programs};
+use crate::tree::{HostTree, platform::TEGRA_NODES};
 
 /// Folder of the CSV files.
 const CSV: &str = "etc/nvidia-container-runtime/host-files-for-container.d";
@@ -33,14 +33,14 @@ const SETTINGS: [(&str, &str); 2] = [
 const FIRMWARE: &str = "lib/firmware/ga10b";
 
 /// Adds the installation for this release of Jetson Linux.
-pub(super) fn add(tree: &mut Tree, release: u32) {
+pub(super) fn add_tegra_driver(tree: &mut HostTree, release: u32) {
     let own = if release < 36 { "tegra" } else { "nvidia" };
-    let lib = format!("usr/lib/{}", Machine::Arm.triplet());
+    let lib = format!("usr/lib/{}", LibraryMachine::Arm.triplet());
     let mut drivers = String::from("# What containers need of the driver.\n");
     for (name, soname, links) in LIBRARIES {
-        tree.file(
+        tree.add_file(
             format!("{lib}/{own}/{name}"),
-            elf::library(Machine::Arm, soname, None),
+            elf::shared_library(LibraryMachine::Arm, soname, None),
         );
         drivers += &format!("lib, /{lib}/{own}/{name}\n");
         for link in links {
@@ -51,15 +51,15 @@ pub(super) fn add(tree: &mut Tree, release: u32) {
     tree.said_link(format!("{lib}/libcuda.so"), &format!("{own}/libcuda.so"));
     drivers += &format!("sym, /{lib}/libcuda.so\n");
     for (name, link) in SETTINGS {
-        tree.file(format!("{lib}/{own}/{name}"), "{}");
+        tree.add_file(format!("{lib}/{own}/{name}"), "{}");
         tree.said_link(link, &format!("/{lib}/{own}/{name}"));
         drivers += &format!("lib, /{lib}/{own}/{name}\nsym, /{link}\n");
     }
-    tree.file(format!("usr/{FIRMWARE}/gpmu_ucode_image.bin"), "firmware");
+    tree.add_file(format!("usr/{FIRMWARE}/gpmu_ucode_image.bin"), "firmware");
     drivers += &format!("dir, /{FIRMWARE}\n\nlib, /{lib}/{own}/libnvdla_runtime.so\n");
     let nodes = TEGRA_NODES.into_iter().chain(OTHERS);
     let devices: String = nodes.map(|node| format!("dev, /dev/{node}\n")).collect();
-    tree.file(format!("{CSV}/devices.csv"), devices);
-    tree.file(format!("{CSV}/drivers.csv"), drivers);
+    tree.add_file(format!("{CSV}/devices.csv"), devices);
+    tree.add_file(format!("{CSV}/drivers.csv"), drivers);
     programs(tree, "usr/bin", &HOOKS, &release.to_string());
 }

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::{HOOKS, Machine, NVML, elf, programs};
-use crate::{store::DXCORE, tree::Tree};
+use super::{HOOKS, LibraryMachine, NVML, elf, programs};
+use crate::{store::DXCORE, tree::HostTree};
 
 /// Folder of the driver in the store, and folder of the libraries that load those of the store.
 const STORE: &str = "usr/lib/wsl/drivers/nv_dispi.inf_amd64_9f1c3b7a5d2e8046";
@@ -39,21 +39,30 @@ const LEADING: [(&str, &str); 6] = [
 
 /// Adds the installation. `library` is the file that `libnvidia-ml.so.1` loads, with `libdxcore.so`
 /// beside it.
-pub(super) fn add(tree: &mut Tree, machine: Machine, version: &str, library: &Path) {
+pub(super) fn add_wsl_driver(
+    tree: &mut HostTree,
+    machine: LibraryMachine,
+    version: &str,
+    library: &Path,
+) {
     for (folder, libraries) in [(STORE, &STORED[..]), (LIB, &LEADING[..])] {
         for (name, soname) in libraries {
-            let bytes = elf::library(machine, soname, None);
-            tree.file(format!("{folder}/{name}"), bytes);
+            let bytes = elf::shared_library(machine, soname, None);
+            tree.add_file(format!("{folder}/{name}"), bytes);
         }
         let nvml = format!("{NVML}.so.1");
-        let bytes = elf::library(Machine::HERE, &nvml, Some(library));
-        tree.file(format!("{folder}/{nvml}"), bytes);
+        let bytes = elf::shared_library(LibraryMachine::HERE, &nvml, Some(library));
+        tree.add_file(format!("{folder}/{nvml}"), bytes);
         programs(tree, folder, &["nvidia-smi"], version);
     }
-    let dxcore = elf::library(Machine::HERE, DXCORE, Some(&library.with_file_name(DXCORE)));
-    tree.file(format!("{LIB}/{DXCORE}"), dxcore);
-    tree.file(format!("{STORE}/nvcubins.bin"), "cubins");
+    let dxcore = elf::shared_library(
+        LibraryMachine::HERE,
+        DXCORE,
+        Some(&library.with_file_name(DXCORE)),
+    );
+    tree.add_file(format!("{LIB}/{DXCORE}"), dxcore);
+    tree.add_file(format!("{STORE}/nvcubins.bin"), "cubins");
     // The store has files of the Windows driver, too.
-    tree.file(format!("{STORE}/nvlddmkm.sys"), "Windows");
+    tree.add_file(format!("{STORE}/nvlddmkm.sys"), "Windows");
     programs(tree, "usr/bin", &HOOKS, version);
 }

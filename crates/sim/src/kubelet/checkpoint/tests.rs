@@ -3,8 +3,8 @@ use rstest::rstest;
 
 use super::*;
 
-fn entry() -> Entry {
-    Entry {
+fn entry() -> DeviceEntry {
+    DeviceEntry {
         uid: "u-1".to_owned(),
         container: "main".to_owned(),
         resource: "a.b/c".to_owned(),
@@ -16,12 +16,12 @@ fn entry() -> Entry {
     }
 }
 
-fn state(entries: Vec<Entry>) -> State {
-    let mut state = State {
+fn state(entries: Vec<DeviceEntry>) -> KubeletState {
+    let mut state = KubeletState {
         entries,
-        ..State::default()
+        ..KubeletState::default()
     };
-    state.list("a.b/c", &[]);
+    state.replace_devices("a.b/c", &[]);
     state
 }
 
@@ -69,7 +69,10 @@ fn refuses_a_file_that_was_changed() {
 #[test]
 fn a_missing_file_is_an_empty_one() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(read(dir.path()).unwrap(), Loaded::default());
+    assert_eq!(
+        read_checkpoint(dir.path()).unwrap(),
+        LoadedCheckpoint::default()
+    );
 }
 
 #[rstest]

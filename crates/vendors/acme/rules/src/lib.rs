@@ -6,8 +6,9 @@
 use config::{AcmeHalves, Backends, Method, Sharing};
 use model::{Device, Entry, EventCode, Kind};
 use rules::{
-    ContainerEdits, DeviceNode, EditRequest, Grant, KindEdits, Meaning, Missing, NamedEdits, Need,
-    Rules, SpecRequest, SpecScope, Specs, Standing, Table, Vendor,
+    ContainerEdits, ContainerNode, EditRequest, Eligibility, EventMeaning, Grant, KindEdits,
+    MissingRequirement, NamedEdits, ResourceNeed, Rules, ScoreTable, SpecRequest, SpecScope, Specs,
+    Vendor,
 };
 
 /// Rules of the vendor.
@@ -29,7 +30,7 @@ pub const ACME: Vendor = Vendor {
     switch: "hub",
     link_mark: "RG",
     // One ring scores more than a PCIe switch, and a second ring adds nothing.
-    worth: Table {
+    worth: ScoreTable {
         board: 9,
         switch: 8,
         switches: 7,
@@ -51,15 +52,15 @@ impl Rules for Acme {
         &ACME
     }
 
-    fn divide(&self, entries: &[&Entry], settings: &Backends) -> Vec<Standing> {
+    fn divide_devices(&self, entries: &[&Entry], settings: &Backends) -> Vec<Eligibility> {
         let is_hidden = settings.acme.halves == AcmeHalves::Hidden;
         let standing = |entry: &&Entry| match entry.device.kind {
-            Kind::Card { partitioned: false } => Standing::Offered,
-            Kind::Card { partitioned: true } => Standing::Partitioned,
+            Kind::Card { partitioned: false } => Eligibility::Offered,
+            Kind::Card { partitioned: true } => Eligibility::Partitioned,
             Kind::Partition { .. } if is_hidden => {
-                Standing::Unfit("`backends.acme.halves` is hidden".to_owned())
+                Eligibility::Unfit("`backends.acme.halves` is hidden".to_owned())
             }
-            Kind::Partition { .. } => Standing::Offered,
+            Kind::Partition { .. } => Eligibility::Offered,
         };
         entries.iter().map(standing).collect()
     }
@@ -75,38 +76,43 @@ impl Rules for Acme {
         }
     }
 
-    fn missing(&self, need: &Need<'_>) -> Option<Missing> {
-        let is_there = !need.companions.of(CALIBRATION).is_empty();
-        (!is_there).then(|| Missing {
+    fn find_missing(&self, need: &ResourceNeed<'_>) -> Option<MissingRequirement> {
+        let is_there = !need.companions.list_class(CALIBRATION).is_empty();
+        (!is_there).then(|| MissingRequirement {
             reason: "no calibration node is there; load the module acme-cal".to_owned(),
             is_required: false,
         })
     }
 
-    fn edits(&self, request: &EditRequest<'_>) -> Grant {
+    fn edit_container(&self, request: &EditRequest<'_>) -> Grant {
         let ids: Vec<&str> = request.devices.iter().map(|d| d.id.as_str()).collect();
         let mut grant = Grant::default();
-        grant.edits.set("ACME_DEVICES", ids.join(","));
-        if request.lists.has(config::ListStrategy::CdiCri) {
+        grant.edits.set_variable("ACME_DEVICES", ids.join(","));
+        if request.lists.has_strategy(config::ListStrategy::CdiCri) {
             grant.cdi_devices = ids.iter().map(|id| format!("{KIND}={id}")).collect();
         }
         if !request.lists.only_cdi() {
-            let companions = request.extras.companions.of(CALIBRATION).iter().cloned();
-            for path in request.nodes().chain(companions) {
-                let node = DeviceNode::new("/".as_ref(), &path);
+            let companions = request
+                .extras
+                .companions
+                .list_class(CALIBRATION)
+                .iter()
+                .cloned();
+            for path in request.node_paths().chain(companions) {
+                let node = ContainerNode::new("/".as_ref(), &path);
                 grant.edits.device_nodes.push(node);
             }
         }
         grant
     }
 
-    fn specs(&self, request: &SpecRequest<'_>) -> Result<Specs, String> {
+    fn make_specs(&self, request: &SpecRequest<'_>) -> Result<Specs, String> {
         let devices = request.snapshot.devices.iter().map(|entry| &entry.device);
         let devices = devices.filter(|device| device.vendor == ACME.name);
         let devices = devices.map(|device| {
-            let nodes = device.nodes.iter().map(|node| DeviceNode {
+            let nodes = device.nodes.iter().map(|node| ContainerNode {
                 path: node.path.clone(),
-                ..DeviceNode::default()
+                ..ContainerNode::default()
             });
             NamedEdits {
                 name: device.id.to_string(),
@@ -135,9 +141,9 @@ impl Rules for Acme {
         })
     }
 
-    fn event(&self, code: &EventCode, settings: &Backends) -> Option<Meaning> {
-        let number = code.number().filter(|_| code.class() == "trap")?;
-        Some(Meaning {
+    fn interpret_event(&self, code: &EventCode, settings: &Backends) -> Option<EventMeaning> {
+        let number = code.code_number().filter(|_| code.code_class() == "trap")?;
+        Some(EventMeaning {
             action: settings.acme.trap,
             text: format!("trap {number}"),
         })

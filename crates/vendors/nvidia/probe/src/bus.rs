@@ -1,25 +1,25 @@
 //! NVIDIA's cards on the PCI bus, found without a driver call.
 
 use model::PciAddress;
-use probe::sysfs::{Files, bus};
+use probe::sysfs::{HostFiles, bus};
 
 /// PCI vendor id of NVIDIA.
 const VENDOR: u32 = 0x10de;
 
 /// PCI function that is a graphics card of NVIDIA's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Function {
+pub(super) struct CardFunction {
     /// PCI address.
     pub(super) address: PciAddress,
     /// Kernel driver that the function is bound to; `None` if that cannot be read.
     pub(super) driver: Option<String>,
-    /// NUMA node as sysfs tells it, if any; see [`probe::sysfs::Machine`] for its meaning.
+    /// NUMA node as sysfs tells it, if any; see [`probe::sysfs::NumaNodes`] for its meaning.
     pub(super) numa: Option<u32>,
 }
 
-// === impl Function ===
+// === impl CardFunction ===
 
-impl Function {
+impl CardFunction {
     /// Returns true unless the card is bound to another driver than NVIDIA's, such as `vfio-pci`.
     pub(super) fn may_be_managed(&self) -> bool {
         self.driver
@@ -29,15 +29,15 @@ impl Function {
 }
 
 /// Reads the function at an address; `None` if it is not a graphics card of NVIDIA's.
-pub(super) fn function(files: &Files, address: PciAddress) -> Option<Function> {
+pub(super) fn read_card_function(files: &HostFiles, address: PciAddress) -> Option<CardFunction> {
     // PCI classes: VGA controller (0300) and 3D controller (0302). NVSwitches have 0680, the audio
     // function of a card 0403.
-    let is_card = bus::vendor(files, address)? == VENDOR
-        && matches!(bus::class(files, address)?, 0x0300 | 0x0302);
-    is_card.then(|| Function {
+    let is_card = bus::read_vendor_id(files, address)? == VENDOR
+        && matches!(bus::read_class(files, address)?, 0x0300 | 0x0302);
+    is_card.then(|| CardFunction {
         address,
-        driver: bus::driver(files, address),
-        numa: bus::numa(files, address, address),
+        driver: bus::read_driver_name(files, address),
+        numa: bus::read_numa_node(files, address, address),
     })
 }
 
@@ -49,10 +49,12 @@ mod tests {
         path::{Path, PathBuf},
     };
 
-    fn scan(root: &Path) -> Vec<Function> {
-        let files = Files::new(root, std::sync::Arc::default());
+    fn scan(root: &Path) -> Vec<CardFunction> {
+        let files = HostFiles::new(root, std::sync::Arc::default());
         let addresses = bus::addresses(&files).into_iter();
-        addresses.filter_map(|at| function(&files, at)).collect()
+        addresses
+            .filter_map(|at| read_card_function(&files, at))
+            .collect()
     }
 
     fn put(root: &Path, address: &str, files: &[(&str, &str)]) -> PathBuf {
@@ -133,7 +135,7 @@ mod tests {
         put(root.path(), "0000:03:00.0", &GPU);
         let managed: Vec<bool> = scan(root.path())
             .iter()
-            .map(Function::may_be_managed)
+            .map(CardFunction::may_be_managed)
             .collect();
         assert_eq!(managed, [true, false, true]);
     }

@@ -39,12 +39,15 @@ const BRANDS: [(u32, &str); 16] = [
 
 /// Reads architecture and brand. A fact that the card does not support, or whose number has no name
 /// here, is left out.
-pub(super) fn read_constants(card: nvml::Device<'_>) -> Result<Attributes, Error> {
+pub(super) fn read_constants(card: nvml::DeviceHandle<'_>) -> Result<Attributes, Error> {
     let architecture = supported(card.architecture())?;
     let brand = supported(card.brand())?;
     let facts = [
-        (names::ARCHITECTURE, named(&ARCHITECTURES, architecture)),
-        (names::BRAND, named(&BRANDS, brand)),
+        (
+            names::ARCHITECTURE,
+            name_of_number(&ARCHITECTURES, architecture),
+        ),
+        (names::BRAND, name_of_number(&BRANDS, brand)),
     ];
     let known = facts
         .into_iter()
@@ -62,7 +65,7 @@ fn supported(answer: Result<u32, Error>) -> Result<Option<u32>, Error> {
 }
 
 /// Looks up the name of a number.
-fn named(table: &[(u32, &str)], number: Option<u32>) -> Option<Value> {
+fn name_of_number(table: &[(u32, &str)], number: Option<u32>) -> Option<Value> {
     let number = number?;
     let row = table.iter().find(|(known, _)| *known == number);
     row.map(|(_, name)| Value::from(*name))

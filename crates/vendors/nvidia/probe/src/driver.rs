@@ -3,39 +3,39 @@
 use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use model::Driver;
-use nvml::{Code, Error, Library, Session};
+use nvml::{Error, NvmlLibrary, NvmlSession, ReturnCode};
 use probe::{
-    Calls,
+    CallTable,
     protocol::{Problem, ProblemKind},
 };
 
 use super::{
-    library::{Found, Search},
-    stage::Stage,
+    library::{DriverLibrary, LibrarySearch},
+    stage::SharedDriver,
 };
 
 /// Connection to the driver, open or not.
 #[derive(Debug)]
-pub(super) struct Connection {
-    search: Search,
-    calls: Arc<Calls>,
-    stage: Stage,
-    open: Option<Open>,
+pub(super) struct DriverConnection {
+    search: LibrarySearch,
+    calls: Arc<CallTable>,
+    stage: SharedDriver,
+    open: Option<OpenDriver>,
     /// True once the file behind the loader's name was found in the process map.
     known: bool,
 }
 
 /// Open driver and the file that it was loaded from.
 #[derive(Debug)]
-struct Open {
-    session: Arc<Session>,
-    found: Found,
+struct OpenDriver {
+    session: Arc<NvmlSession>,
+    found: DriverLibrary,
 }
 
-// === impl Connection ===
+// === impl DriverConnection ===
 
-impl Connection {
-    pub(super) fn new(search: Search, calls: Arc<Calls>, stage: Stage) -> Self {
+impl DriverConnection {
+    pub(super) fn new(search: LibrarySearch, calls: Arc<CallTable>, stage: SharedDriver) -> Self {
         Self {
             search,
             calls,
@@ -46,7 +46,7 @@ impl Connection {
     }
 
     /// Returns the open driver, if any.
-    pub(super) fn session(&self) -> Option<&Session> {
+    pub(super) fn open_session(&self) -> Option<&NvmlSession> {
         self.open.as_ref().map(|open| &*open.session)
     }
 
@@ -54,32 +54,32 @@ impl Connection {
     ///
     /// # Errors
     /// No library was found, it cannot be loaded, or NVML's initialisation failed.
-    pub(super) fn ready(&mut self) -> Result<Arc<Session>, Problem> {
+    pub(super) fn ensure_open(&mut self) -> Result<Arc<NvmlSession>, Problem> {
         // A driver upgrade replaces the file while the old library stays loaded. Once the new
         // kernel module runs, the old library answers LIB_RM_VERSION_MISMATCH.
         if self.is_stale() {
             tracing::warn!("the driver library was replaced or removed: starting over");
-            self.close();
+            self.close_driver();
         }
         if let Some(open) = &self.open {
             return Ok(Arc::clone(&open.session));
         }
-        let looked = self.watch("find the driver library", || self.search.find());
+        let looked = self.watch_file_call("find the driver library", || self.search.find_library());
         let mut found = looked.map_err(|places| self.no_library(&places))?;
-        let library = Library::open(&found.path, Arc::clone(&self.calls))
+        let library = NvmlLibrary::open_library(&found.path, Arc::clone(&self.calls))
             .map_err(|error| self.not_loadable(&found, &error))?;
         let (calls, known) = (Arc::clone(&self.calls), &mut self.known);
         let call = "find the loaded driver library";
         // glibc returns a library that it could not unload again under the same name, even if the
         // file was removed long ago.
-        if !calls.watch(call, None, || found.resolve(known)) {
+        if !calls.watch_operation(call, None, || found.resolve_loaded(known)) {
             return Err(self.no_library(&[found.path]));
         }
         let session = library
-            .init()
-            .map_err(|(error, words)| failed(&error, &words))?;
+            .initialize()
+            .map_err(|(error, words)| driver_failed(&error, &words))?;
         let session = Arc::new(session);
-        self.open = Some(Open {
+        self.open = Some(OpenDriver {
             session: Arc::clone(&session),
             found,
         });
@@ -87,9 +87,9 @@ impl Connection {
     }
 
     /// Closes the driver, once the event thread has let go of it.
-    pub(super) fn close(&mut self) {
-        if let Some(Open { session, .. }) = self.open.take() {
-            self.stage.clear(session);
+    pub(super) fn close_driver(&mut self) {
+        if let Some(OpenDriver { session, .. }) = self.open.take() {
+            self.stage.release_driver(session);
         }
     }
 
@@ -97,12 +97,12 @@ impl Connection {
     ///
     /// # Errors
     /// The driver was unloaded or replaced.
-    pub(super) fn facts(&self, session: &Session) -> Result<Driver, Problem> {
+    pub(super) fn read_driver_facts(&self, session: &NvmlSession) -> Result<Driver, Problem> {
         let version = match session.driver_version() {
             Ok(version) => version,
             Err(error) if means_gone(&error) => {
-                let words = error.code().map_or("", Code::words);
-                return Err(failed(&error, words));
+                let words = error.return_code().map_or("", ReturnCode::words);
+                return Err(driver_failed(&error, words));
             }
             Err(_) => "unknown".to_owned(),
         };
@@ -121,14 +121,18 @@ impl Connection {
         let open = self.open.as_ref();
         open.is_some_and(|open| {
             let call = format!("stat {}", open.found.path.display());
-            self.watch(call, || open.found.is_stale())
+            self.watch_file_call(call, || open.found.is_stale())
         })
     }
 
     /// Runs file access as a recorded call: the driver's files may be on a disk that does not
     /// answer.
-    fn watch<T>(&self, call: impl Into<Cow<'static, str>>, look: impl FnOnce() -> T) -> T {
-        self.calls.watch(call, None, look)
+    fn watch_file_call<T>(
+        &self,
+        call: impl Into<Cow<'static, str>>,
+        look: impl FnOnce() -> T,
+    ) -> T {
+        self.calls.watch_operation(call, None, look)
     }
 
     fn no_library(&self, places: &[PathBuf]) -> Problem {
@@ -143,7 +147,7 @@ impl Connection {
         }
     }
 
-    fn not_loadable(&self, found: &Found, error: &Error) -> Problem {
+    fn not_loadable(&self, found: &DriverLibrary, error: &Error) -> Problem {
         // A file that was found and cannot be loaded is a broken driver. A name that the loader
         // does not find is an absent driver.
         let kind = match found.is_by_name() {
@@ -157,14 +161,14 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for DriverConnection {
     fn drop(&mut self) {
-        self.close();
+        self.close_driver();
     }
 }
 
 /// Makes the problem of a driver that does not work. `words` explains its code.
-fn failed(error: &Error, words: &str) -> Problem {
+fn driver_failed(error: &Error, words: &str) -> Problem {
     let words = match words {
         "" => String::new(),
         words => format!(" ({words})"),
@@ -178,7 +182,11 @@ fn failed(error: &Error, words: &str) -> Problem {
 /// Returns true if the error concerns the whole driver rather than one card.
 fn means_gone(error: &Error) -> bool {
     matches!(
-        error.code(),
-        Some(Code::UNINITIALIZED | Code::DRIVER_NOT_LOADED | Code::LIB_RM_VERSION_MISMATCH)
+        error.return_code(),
+        Some(
+            ReturnCode::UNINITIALIZED
+                | ReturnCode::DRIVER_NOT_LOADED
+                | ReturnCode::LIB_RM_VERSION_MISMATCH
+        )
     )
 }

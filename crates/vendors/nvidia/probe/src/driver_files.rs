@@ -28,13 +28,13 @@ use std::{
 
 use host::FileIdentity;
 use model::{Device, Driver, DriverFiles, PciAddress, Platform, names};
-use probe::sysfs::Files;
+use probe::sysfs::HostFiles;
 use tokio::time::Instant;
 
 pub(super) use self::nodes::strays;
 use self::{
-    root::Root,
-    search::{Found, Search},
+    root::DriverRoot,
+    search::{RootSearch, SearchResult},
 };
 use super::platform;
 
@@ -46,27 +46,27 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 /// Finds the driver's files, and keeps the result of the last search.
 #[derive(Debug)]
-pub(super) struct Finder {
-    root: Root,
-    files: Files,
-    last: Option<Last>,
+pub(super) struct FileFinder {
+    root: DriverRoot,
+    files: HostFiles,
+    last: Option<LastSearch>,
 }
 
 /// Result of the last search, and the state that tells if it is still right.
 #[derive(Debug)]
-struct Last {
+struct LastSearch {
     driver: Driver,
     platform: Platform,
     /// Patterns of the device nodes of a Tegra board.
     board: Vec<String>,
     checked: Instant,
-    folders: Vec<Folder>,
+    folders: Vec<SearchedFolder>,
     found: Arc<DriverFiles>,
 }
 
 /// Folder that was searched.
 #[derive(Debug)]
-struct Folder {
+struct SearchedFolder {
     path: String,
     /// Identity of the folder; it changes when an entry is added, removed or renamed.
     identity: Option<FileIdentity>,
@@ -75,14 +75,14 @@ struct Folder {
     young: bool,
 }
 
-// === impl Finder ===
+// === impl FileFinder ===
 
-impl Finder {
+impl FileFinder {
     /// Creates a finder that searches below `root`, a path of this process. Device nodes are read
     /// from the host's `files`.
-    pub(super) fn new(root: impl Into<PathBuf>, files: Files) -> Self {
+    pub(super) fn new(root: impl Into<PathBuf>, files: HostFiles) -> Self {
         Self {
-            root: Root::new(root),
+            root: DriverRoot::new(root),
             files,
             last: None,
         }
@@ -90,15 +90,15 @@ impl Finder {
 
     /// Returns the files of this driver and the nodes of these devices. Searches again only if
     /// something changed; an unchanged result keeps its address.
-    pub(super) fn look(
+    pub(super) fn find_current_files(
         &mut self,
         driver: &Driver,
         devices: &[Device],
         now: Instant,
     ) -> Arc<DriverFiles> {
         let mut last = self.last.take();
-        let platform = self.platform(devices);
-        let is_fresh = |last: &mut Last| {
+        let platform = self.detect_platform(devices);
+        let is_fresh = |last: &mut LastSearch| {
             last.driver == *driver
                 && last.platform == platform
                 && last.is_fresh(&self.files, &self.root, now)
@@ -110,9 +110,9 @@ impl Finder {
         };
         let last = self.last.insert(last);
         let cards: BTreeSet<PciAddress> = devices.iter().filter_map(|device| device.pci).collect();
-        let mut nodes = nodes::read(&self.files);
-        let drm = nodes::drm(&self.files, cards.into_iter());
-        let board = tegra::board(&self.files, &last.board, &mut nodes);
+        let mut nodes = nodes::read_node_stats(&self.files);
+        let drm = nodes::find_drm_nodes(&self.files, cards.into_iter());
+        let board = tegra::find_board_nodes(&self.files, &last.board, &mut nodes);
         // Readers compare results by address, so an equal result must not be copied.
         let old = &last.found;
         if (&old.nodes, &old.drm, &old.board_nodes) != (&nodes, &drm, &board) {
@@ -128,13 +128,13 @@ impl Finder {
         driver: &Driver,
         platform: Platform,
         now: Instant,
-        before: Option<Last>,
-    ) -> Last {
+        before: Option<LastSearch>,
+    ) -> LastSearch {
         let began = SystemTime::now();
-        let (found, folders, board) = self.find(driver, platform);
-        let folder = |path| Folder::of(&self.files, &self.root, path, began);
+        let (found, folders, board) = self.search_root(driver, platform);
+        let folder = |path| SearchedFolder::after_search(&self.files, &self.root, path, began);
         let folders = folders.into_iter().map(folder).collect();
-        let same = |last: &Last| {
+        let same = |last: &LastSearch| {
             let old = &last.found;
             let old = (old.platform, &old.files, &old.hooks, &old.problems);
             old == (platform, &found.files, &found.hooks, &found.problems)
@@ -143,7 +143,7 @@ impl Finder {
             Some(last) if same(&last) => last.found,
             _ => Arc::new(found),
         };
-        Last {
+        LastSearch {
             driver: driver.clone(),
             platform,
             board,
@@ -155,24 +155,24 @@ impl Finder {
 
     /// Makes one search. Returns the files without device nodes, the folders that were searched,
     /// and the patterns of a board's nodes.
-    fn find(
+    fn search_root(
         &self,
         driver: &Driver,
         platform: Platform,
     ) -> (DriverFiles, BTreeSet<String>, Vec<String>) {
-        let mut search = Search::new(&self.root, &self.files);
+        let mut search = RootSearch::new(&self.root, &self.files);
         let mut board = Vec::new();
         match platform {
-            Platform::Usual => self.usual(&mut search, driver),
-            Platform::Wsl => wsl::add(&mut search),
-            Platform::Tegra => board = tegra::add(&mut search),
+            Platform::Usual => self.add_usual_files(&mut search, driver),
+            Platform::Wsl => wsl::add_wsl_files(&mut search),
+            Platform::Tegra => board = tegra::add_board_files(&mut search),
         }
         let hooks = rest::hooks(&mut search);
-        let Found {
+        let SearchResult {
             files,
             problems,
             folders,
-        } = search.finish();
+        } = search.into_result();
         let found = DriverFiles {
             platform,
             files,
@@ -184,10 +184,10 @@ impl Finder {
     }
 
     /// Returns the kind of machine that has these devices.
-    fn platform(&self, devices: &[Device]) -> Platform {
+    fn detect_platform(&self, devices: &[Device]) -> Platform {
         let is_board = |device: &Device| {
-            device.flag(&names::INTEGRATED) == Some(true)
-                || device.product().is_some_and(platform::is_integrated)
+            device.bool_attribute(&names::INTEGRATED) == Some(true)
+                || device.product_name().is_some_and(platform::is_integrated)
         };
         match devices.iter().any(is_board) {
             true => Platform::Tegra,
@@ -197,48 +197,49 @@ impl Finder {
     }
 
     /// Adds the files of a driver that is installed in the usual way.
-    fn usual(&self, search: &mut Search<'_>, driver: &Driver) {
+    fn add_usual_files(&self, search: &mut RootSearch<'_>, driver: &Driver) {
         let version = Some(driver.version.as_str());
         let version = version.filter(|version| rest::is_name(version) && *version != "unknown");
         // A library that was found outside the usual folders shows where the others are.
         let library = driver.library.as_deref();
-        let library = library.and_then(|path| self.inside(path));
-        let version = libraries::add(search, version, library.as_deref());
+        let library = library.and_then(|path| self.folder_in_root(path));
+        let version = libraries::add_libraries(search, version, library.as_deref());
         if !version.is_empty() {
-            rest::add(search, &version);
+            rest::add_other_files(search, &version);
         }
     }
 
     /// Returns the folder of a file of this process, as a path inside the root.
-    fn inside(&self, path: &str) -> Option<String> {
+    fn folder_in_root(&self, path: &str) -> Option<String> {
         let folder = Path::new(path).parent()?;
-        let inside = folder.strip_prefix(self.root.folder()).ok()?;
+        let inside = folder.strip_prefix(self.root.root_folder()).ok()?;
         Some(format!("/{}", inside.to_str()?))
     }
 }
 
-// === impl Last ===
+// === impl LastSearch ===
 
-impl Last {
+impl LastSearch {
     /// Returns true if no folder changed since the search, or if they were checked less than a
     /// minute ago.
-    fn is_fresh(&mut self, files: &Files, root: &Root, now: Instant) -> bool {
+    fn is_fresh(&mut self, files: &HostFiles, root: &DriverRoot, now: Instant) -> bool {
         if now.saturating_duration_since(self.checked) < PERIOD {
             return true;
         }
         self.checked = now;
         let mut folders = self.folders.iter();
-        folders
-            .all(|folder| !folder.young && identify(files, root, &folder.path) == folder.identity)
+        folders.all(|folder| {
+            !folder.young && folder_identity(files, root, &folder.path) == folder.identity
+        })
     }
 }
 
-// === impl Folder ===
+// === impl SearchedFolder ===
 
-impl Folder {
+impl SearchedFolder {
     /// Reads the folder's identity after a search that began at `began`.
-    fn of(files: &Files, root: &Root, path: String, began: SystemTime) -> Self {
-        let identity = identify(files, root, &path);
+    fn after_search(files: &HostFiles, root: &DriverRoot, path: String, began: SystemTime) -> Self {
+        let identity = folder_identity(files, root, &path);
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let settled = began.saturating_sub(SETTLED).as_secs();
         let is_young = |identity: FileIdentity| {
@@ -253,16 +254,16 @@ impl Folder {
 }
 
 /// Returns the identity of a folder.
-fn identify(files: &Files, root: &Root, path: &str) -> Option<FileIdentity> {
-    let call = format!("stat {}", root.place(path).display());
-    let meta = files.watch(call, || root.metadata(path).ok())?;
+fn folder_identity(files: &HostFiles, root: &DriverRoot, path: &str) -> Option<FileIdentity> {
+    let call = format!("stat {}", root.display_path(path).display());
+    let meta = files.watch_files(call, || root.read_metadata(path).ok())?;
     Some(FileIdentity::from_metadata(&meta))
 }
 
 /// Parses bytes as the loader's cache, and searches a folder for the driver files of these devices.
 /// For the fuzz targets only.
 pub(super) fn fuzz(cache: &[u8], root: &Path, version: &str, devices: &[Device]) -> DriverFiles {
-    for (name, path) in cache::entries(cache) {
+    for (name, path) in cache::cache_entries(cache) {
         assert!(!name.contains('\0') && !path.contains('\0'));
     }
     let driver = Driver {
@@ -271,9 +272,9 @@ pub(super) fn fuzz(cache: &[u8], root: &Path, version: &str, devices: &[Device])
         library: None,
         instance: None,
     };
-    let mut finder = Finder::new(root, Files::new(root, Arc::default()));
+    let mut finder = FileFinder::new(root, HostFiles::new(root, Arc::default()));
     Arc::unwrap_or_clone({
-        let found = finder.look(&driver, devices, Instant::now());
+        let found = finder.find_current_files(&driver, devices, Instant::now());
         drop(finder);
         found
     })

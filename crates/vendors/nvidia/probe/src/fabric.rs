@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use model::{Condition, ConditionState};
-use nvml::Joining;
+use nvml::FabricState;
 
 /// Condition that is critical if the fabric refused the card.
 const REFUSED: &str = "fabric";
@@ -13,37 +13,41 @@ const JOINING: &str = "fabric-joining";
 
 /// Returns the conditions of a card. Joining may take as long as `limit` without a warning; until
 /// it ends, the first condition is unknown.
-pub(super) fn conditions(state: Joining, limit: Duration) -> Vec<Condition> {
+pub(super) fn conditions(state: FabricState, limit: Duration) -> Vec<Condition> {
     let refused = match state {
-        Joining::None | Joining::Ended(Ok(())) => (ConditionState::Ok, String::new()),
-        Joining::Ended(Err(code)) => {
+        FabricState::NotSupported | FabricState::Completed(Ok(())) => {
+            (ConditionState::Ok, String::new())
+        }
+        FabricState::Completed(Err(code)) => {
             let reason = format!("the fabric refused the card: {code}");
             (ConditionState::Critical, reason)
         }
-        Joining::NotStarted | Joining::InProgress | Joining::Other(_) => {
+        FabricState::NotStarted | FabricState::InProgress | FabricState::Unknown(_) => {
             (ConditionState::Unknown, String::new())
         }
     };
     let joining = match state {
-        Joining::None | Joining::Ended(_) => (ConditionState::Ok, String::new()),
-        Joining::NotStarted => (
+        FabricState::NotSupported | FabricState::Completed(_) => {
+            (ConditionState::Ok, String::new())
+        }
+        FabricState::NotStarted => (
             ConditionState::Warning,
             "joining the fabric has not begun".to_owned(),
         ),
         // An unknown state is taken as not ended.
-        Joining::InProgress | Joining::Other(_) => (
+        FabricState::InProgress | FabricState::Unknown(_) => (
             ConditionState::Warning,
             "joining the fabric has not ended".to_owned(),
         ),
     };
     let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
     vec![
-        condition(REFUSED, refused, 0),
-        condition(JOINING, joining, millis),
+        fabric_condition(REFUSED, refused, 0),
+        fabric_condition(JOINING, joining, millis),
     ]
 }
 
-fn condition(
+fn fabric_condition(
     name: &str,
     (state, reason): (ConditionState, String),
     grace_millis: u64,
@@ -62,17 +66,20 @@ fn condition(
 mod tests {
     use super::*;
     use ConditionState::{Critical, Ok, Unknown, Warning};
-    use nvml::Code;
+    use nvml::ReturnCode;
     use rstest::rstest;
 
     #[rstest]
-    #[case::no_fabric(Joining::None, [Ok, Ok])]
-    #[case::not_begun(Joining::NotStarted, [Unknown, Warning])]
-    #[case::under_way(Joining::InProgress, [Unknown, Warning])]
-    #[case::a_new_state(Joining::Other(9), [Unknown, Warning])]
-    #[case::joined(Joining::Ended(Result::Ok(())), [Ok, Ok])]
-    #[case::refused(Joining::Ended(Err(Code::INVALID_ARGUMENT)), [Critical, Ok])]
-    fn each_state_is_two_conditions(#[case] state: Joining, #[case] states: [ConditionState; 2]) {
+    #[case::no_fabric(FabricState::NotSupported, [Ok, Ok])]
+    #[case::not_begun(FabricState::NotStarted, [Unknown, Warning])]
+    #[case::under_way(FabricState::InProgress, [Unknown, Warning])]
+    #[case::a_new_state(FabricState::Unknown(9), [Unknown, Warning])]
+    #[case::joined(FabricState::Completed(Result::Ok(())), [Ok, Ok])]
+    #[case::refused(FabricState::Completed(Err(ReturnCode::INVALID_ARGUMENT)), [Critical, Ok])]
+    fn each_state_is_two_conditions(
+        #[case] state: FabricState,
+        #[case] states: [ConditionState; 2],
+    ) {
         let conditions = conditions(state, Duration::from_millis(1500));
         let told: Vec<ConditionState> = conditions.iter().map(|c| c.state).collect();
         assert_eq!(told, states);

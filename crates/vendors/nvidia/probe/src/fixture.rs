@@ -1,7 +1,7 @@
 //! Temporary folders for tests.
 
 /// Makes a folder with these files, all of them empty.
-pub(super) fn tree(paths: &[&str]) -> tempfile::TempDir {
+pub(super) fn make_tree(paths: &[&str]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for path in paths {
         let file = root.path().join(path);

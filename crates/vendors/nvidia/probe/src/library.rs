@@ -28,7 +28,7 @@ const FOLDERS: [&str; 14] = [
 
 /// Places to search for the library.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Search {
+pub(super) struct LibrarySearch {
     /// This file only, if set.
     pub(super) file: Option<PathBuf>,
     /// Root folder of the driver's files.
@@ -39,36 +39,36 @@ pub(super) struct Search {
 
 /// Library to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct DriverLibrary {
     /// Argument for `dlopen`: a path, or a name.
     pub(super) path: PathBuf,
     /// Identity of the file; `None` if the loader finds it by name.
     identity: Option<FileIdentity>,
 }
 
-// === impl Search ===
+// === impl LibrarySearch ===
 
-impl Search {
+impl LibrarySearch {
     /// Finds the library.
     ///
     /// # Errors
     /// The places that were searched, if none of them has it.
-    pub(super) fn find(&self) -> Result<Found, Vec<PathBuf>> {
+    pub(super) fn find_library(&self) -> Result<DriverLibrary, Vec<PathBuf>> {
         let places = match (&self.file, &self.driver_path) {
             (Some(file), _) => vec![file.clone()],
             (None, Some(root)) => FOLDERS.iter().map(|f| root.join(f).join(NAME)).collect(),
             (None, None) => {
-                return Ok(Found::by_name());
+                return Ok(DriverLibrary::by_name());
             }
         };
         let found = places.iter().find_map(|path| {
-            identify(path).map(|identity| Found {
+            regular_file_identity(path).map(|identity| DriverLibrary {
                 path: path.clone(),
                 identity: Some(identity),
             })
         });
         match found {
-            None if self.or_loader => Ok(Found::by_name()),
+            None if self.or_loader => Ok(DriverLibrary::by_name()),
             found => found.ok_or(places),
         }
     }
@@ -89,9 +89,9 @@ impl Search {
     }
 }
 
-// === impl Found ===
+// === impl DriverLibrary ===
 
-impl Found {
+impl DriverLibrary {
     /// Returns the library that the loader finds by name.
     fn by_name() -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Found {
 
     /// Notes which file the loader took for a name; `false` if that file is gone. Call it after
     /// `dlopen`. `known` is true if that file was noted before, and is set here.
-    pub(super) fn resolve(&mut self, known: &mut bool) -> bool {
+    pub(super) fn resolve_loaded(&mut self, known: &mut bool) -> bool {
         if self.identity.is_some() {
             return true;
         }
@@ -117,19 +117,19 @@ impl Found {
             return !*known;
         };
         *known = true;
-        self.identity = identify(&path);
+        self.identity = regular_file_identity(&path);
         self.path = path;
         self.identity.is_some()
     }
 
     /// Returns true if the file was replaced or removed since.
     pub(super) fn is_stale(&self) -> bool {
-        self.identity.is_some() && identify(&self.path) != self.identity
+        self.identity.is_some() && regular_file_identity(&self.path) != self.identity
     }
 }
 
 /// Returns the identity of a regular file.
-fn identify(path: &Path) -> Option<FileIdentity> {
+fn regular_file_identity(path: &Path) -> Option<FileIdentity> {
     let meta = fs_err::metadata(path).ok().filter(|meta| meta.is_file())?;
     Some(FileIdentity::from_metadata(&meta))
 }
@@ -148,10 +148,10 @@ fn mapped() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn below(root: &Path) -> Search {
-        Search {
+    fn below(root: &Path) -> LibrarySearch {
+        LibrarySearch {
             driver_path: Some(root.to_owned()),
-            ..Search::default()
+            ..LibrarySearch::default()
         }
     }
 
@@ -162,25 +162,28 @@ mod tests {
             let file = root.path().join(folder).join(NAME);
             fs_err::create_dir_all(file.parent().unwrap()).unwrap();
             fs_err::write(&file, "x").unwrap();
-            assert_eq!(below(root.path()).find().unwrap().path, file);
+            assert_eq!(below(root.path()).find_library().unwrap().path, file);
         }
     }
 
     #[test]
     fn names_every_place_when_there_is_none() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(below(root.path()).find().unwrap_err().len(), FOLDERS.len());
+        assert_eq!(
+            below(root.path()).find_library().unwrap_err().len(),
+            FOLDERS.len()
+        );
         let file = root.path().join("no/such/file.so");
-        let named = Search {
+        let named = LibrarySearch {
             file: Some(file.clone()),
             ..below(root.path())
         };
-        assert_eq!(named.find().unwrap_err(), [file]);
-        let lenient = Search {
+        assert_eq!(named.find_library().unwrap_err(), [file]);
+        let lenient = LibrarySearch {
             or_loader: true,
             ..below(root.path())
         };
-        assert!(lenient.find().unwrap().is_by_name());
+        assert!(lenient.find_library().unwrap().is_by_name());
     }
 
     #[test]
@@ -188,12 +191,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (file, newer) = (root.path().join(NAME), root.path().join("newer"));
         fs_err::write(&file, "x").unwrap();
-        let found = below(root.path()).find().unwrap();
+        let found = below(root.path()).find_library().unwrap();
         assert!(!found.is_stale());
         fs_err::write(&newer, "y").unwrap();
         fs_err::rename(&newer, &file).unwrap();
         assert!(found.is_stale());
-        let again = below(root.path()).find().unwrap();
+        let again = below(root.path()).find_library().unwrap();
         fs_err::remove_file(&file).unwrap();
         assert!(again.is_stale());
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CallFailure, CardRef, DeviceNode, NodeRole};
-use probe::sysfs::Files;
+use probe::sysfs::HostFiles;
 
 use super::platform::{DXG, is_wsl};
 
@@ -24,8 +24,8 @@ const CONTROL: [&str; 4] = [
 
 /// Finds device nodes. A missing node is left out and logged once.
 #[derive(Debug)]
-pub(super) struct Nodes {
-    files: Files,
+pub(super) struct NodeFinder {
+    files: HostFiles,
     missing: BTreeSet<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct MigMinors(BTreeMap<String, u32>);
 
 /// MIG device as the driver's files name it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Instance {
+pub(super) struct MigInstance {
     /// Minor number of the card's device node. It need not be NVML's index.
     pub(super) card: u32,
     /// Id of the GPU instance.
@@ -44,10 +44,10 @@ pub(super) struct Instance {
     pub(super) compute: u32,
 }
 
-// === impl Nodes ===
+// === impl NodeFinder ===
 
-impl Nodes {
-    pub(super) fn new(files: Files) -> Self {
+impl NodeFinder {
+    pub(super) fn new(files: HostFiles) -> Self {
         Self {
             files,
             missing: BTreeSet::new(),
@@ -55,37 +55,37 @@ impl Nodes {
     }
 
     /// Returns the nodes of a card with this minor number.
-    pub(super) fn card(&mut self, at: CardRef, minor: Option<u32>) -> Vec<DeviceNode> {
+    pub(super) fn find_card_nodes(&mut self, at: CardRef, minor: Option<u32>) -> Vec<DeviceNode> {
         // Under WSL there is only this node, and NVML has no minor numbers (NVIDIA/gpu-operator
         // issue 318). Nothing is missing.
         if is_wsl(&self.files) {
-            let node = self.node(DXG.to_owned(), NodeRole::Own, None);
+            let node = self.find_node(DXG.to_owned(), NodeRole::Own, None);
             return node.into_iter().collect();
         }
         // A minor number and NVML's index may differ, for example after a card was lost.
         let mut nodes: Vec<DeviceNode> = minor
-            .and_then(|minor| self.node(own(minor), NodeRole::Own, Some(at)))
+            .and_then(|minor| self.find_node(card_node_path(minor), NodeRole::Own, Some(at)))
             .into_iter()
             .collect();
         for path in CONTROL {
-            nodes.extend(self.node(path.to_owned(), NodeRole::Control, None));
+            nodes.extend(self.find_node(path.to_owned(), NodeRole::Control, None));
         }
         nodes
     }
 
     /// Returns the capability nodes of a MIG device: one for its GPU instance, one for its compute
     /// instance.
-    pub(super) fn capabilities(&mut self, at: CardRef, instance: Instance) -> Vec<DeviceNode> {
+    pub(super) fn capabilities(&mut self, at: CardRef, instance: MigInstance) -> Vec<DeviceNode> {
         // Read each time: the file is new after the driver was loaded again, and its numbers may
         // differ.
-        let minors = MigMinors::read(&self.files);
+        let minors = MigMinors::read_mig_minors(&self.files);
         let names = [instance.gpu_access(), instance.compute_access()];
         let mut nodes = Vec::new();
         for name in names {
             match minors.0.get(&name) {
                 Some(minor) => {
                     let path = format!("/dev/nvidia-caps/nvidia-cap{minor}");
-                    nodes.extend(self.node(path, NodeRole::Capability, Some(at)));
+                    nodes.extend(self.find_node(path, NodeRole::Capability, Some(at)));
                 }
                 None => self.miss(format!("capability {name} in {}", MigMinors::FILE)),
             }
@@ -93,8 +93,13 @@ impl Nodes {
         nodes
     }
 
-    fn node(&mut self, path: String, role: NodeRole, card: Option<CardRef>) -> Option<DeviceNode> {
-        if self.files.has(&path, card) {
+    fn find_node(
+        &mut self,
+        path: String,
+        role: NodeRole,
+        card: Option<CardRef>,
+    ) -> Option<DeviceNode> {
+        if self.files.has_file(&path, card) {
             self.missing.remove(&path);
             return Some(DeviceNode { path, role });
         }
@@ -105,7 +110,7 @@ impl Nodes {
     /// Logs a missing node, once until it is there again.
     fn miss(&mut self, what: String) {
         if !self.missing.contains(&what) {
-            let root = self.files.root();
+            let root = self.files.host_root();
             tracing::warn!(root = %root.display(), "not visible, so it is not handed out: {what}");
             self.missing.insert(what);
         }
@@ -117,13 +122,13 @@ impl Nodes {
 impl MigMinors {
     const FILE: &str = "/proc/driver/nvidia-caps/mig-minors";
 
-    fn read(files: &Files) -> Self {
-        let text = files.text(Self::FILE, None);
-        text.map_or_else(Self::default, Self::parse)
+    fn read_mig_minors(files: &HostFiles) -> Self {
+        let text = files.read_trimmed(Self::FILE, None);
+        text.map_or_else(Self::default, Self::parse_mig_minors)
     }
 
     /// Parses lines of a name and a number. Other lines are skipped.
-    pub(super) fn parse(text: impl AsRef<str>) -> Self {
+    pub(super) fn parse_mig_minors(text: impl AsRef<str>) -> Self {
         let line = |line: &str| {
             let mut words = line.split_whitespace();
             let (path, minor) = (words.next()?, words.next()?);
@@ -133,9 +138,9 @@ impl MigMinors {
     }
 }
 
-// === impl Instance ===
+// === impl MigInstance ===
 
-impl Instance {
+impl MigInstance {
     fn gpu_access(self) -> String {
         format!("gpu{}/gi{}/access", self.card, self.gpu)
     }
@@ -152,7 +157,7 @@ pub(super) fn unusable(minor: Option<u32>, nodes: &[DeviceNode]) -> Option<CallF
     let visible = nodes.iter().any(|node| node.path == DRIVER);
     (visible && !has_own).then(|| CallFailure {
         call: match minor {
-            Some(minor) => format!("open {}", own(minor)),
+            Some(minor) => format!("open {}", card_node_path(minor)),
             None => "nvmlDeviceGetMinorNumber".to_owned(),
         },
         code: "NO_DEVICE_NODE".to_owned(),
@@ -161,21 +166,21 @@ pub(super) fn unusable(minor: Option<u32>, nodes: &[DeviceNode]) -> Option<CallF
 }
 
 /// Returns the path of the card's node with this minor number.
-fn own(minor: u32) -> String {
+fn card_node_path(minor: u32) -> String {
     format!("/dev/nvidia{minor}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::fixture::tree, *};
+    use super::{super::fixture::make_tree, *};
     use proptest::prelude::*;
     use rstest::rstest;
     use std::path::Path;
 
     const AT: CardRef = CardRef::Index(0);
 
-    fn nodes(root: &Path) -> Nodes {
-        Nodes::new(Files::new(root, std::sync::Arc::default()))
+    fn nodes(root: &Path) -> NodeFinder {
+        NodeFinder::new(HostFiles::new(root, std::sync::Arc::default()))
     }
 
     fn paths(nodes: &[DeviceNode]) -> Vec<&str> {
@@ -184,8 +189,8 @@ mod tests {
 
     #[test]
     fn lists_what_the_host_has_under_host_paths() {
-        let root = tree(&["dev/nvidia3", "dev/nvidiactl", "dev/nvidia-uvm"]);
-        let found = nodes(root.path()).card(AT, Some(3));
+        let root = make_tree(&["dev/nvidia3", "dev/nvidiactl", "dev/nvidia-uvm"]);
+        let found = nodes(root.path()).find_card_nodes(AT, Some(3));
         assert_eq!(
             paths(&found),
             ["/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm"]
@@ -196,23 +201,23 @@ mod tests {
 
     #[test]
     fn a_node_that_is_not_there_is_left_out() {
-        let root = tree(&["dev/nvidiactl"]);
+        let root = make_tree(&["dev/nvidiactl"]);
         assert_eq!(
-            paths(&nodes(root.path()).card(AT, Some(0))),
+            paths(&nodes(root.path()).find_card_nodes(AT, Some(0))),
             ["/dev/nvidiactl"]
         );
         assert_eq!(
-            paths(&nodes(root.path()).card(AT, None)),
+            paths(&nodes(root.path()).find_card_nodes(AT, None)),
             ["/dev/nvidiactl"]
         );
     }
 
     #[test]
     fn under_wsl_there_is_one_node() {
-        let root = tree(&["dev/dxg"]);
+        let root = make_tree(&["dev/dxg"]);
         for minor in [None, Some(0)] {
             let mut nodes = nodes(root.path());
-            assert_eq!(paths(&nodes.card(AT, minor)), ["/dev/dxg"]);
+            assert_eq!(paths(&nodes.find_card_nodes(AT, minor)), ["/dev/dxg"]);
             assert!(nodes.missing.is_empty(), "{:?}", nodes.missing);
         }
     }
@@ -229,8 +234,8 @@ mod tests {
         #[case] minor: Option<u32>,
         #[case] call: Option<&str>,
     ) {
-        let root = tree(there);
-        let found = nodes(root.path()).card(AT, minor);
+        let root = make_tree(there);
+        let found = nodes(root.path()).find_card_nodes(AT, minor);
         let failure = unusable(minor, &found);
         assert_eq!(failure.as_ref().map(|f| f.call.as_str()), call);
         assert!(failure.is_none_or(|failure| failure.fatal));
@@ -238,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_mig_device_has_a_node_for_each_instance() {
-        let root = tree(&[
+        let root = make_tree(&[
             "dev/nvidia-caps/nvidia-cap21",
             "dev/nvidia-caps/nvidia-cap22",
         ]);
@@ -247,7 +252,7 @@ mod tests {
         let text = "config 1\nmonitor 2\ngpu0/gi1/access 21\ngpu0/gi1/ci0/access 22\nrubbish\n";
         fs_err::write(file, text).unwrap();
         let mut nodes = nodes(root.path());
-        let there = Instance {
+        let there = MigInstance {
             card: 0,
             gpu: 1,
             compute: 0,
@@ -257,7 +262,7 @@ mod tests {
             "/dev/nvidia-caps/nvidia-cap22",
         ];
         assert_eq!(paths(&nodes.capabilities(AT, there)), expected);
-        let elsewhere = Instance {
+        let elsewhere = MigInstance {
             card: 0,
             gpu: 2,
             compute: 0,
@@ -268,14 +273,14 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(text in "(?s).*") {
-            let _ = MigMinors::parse(text);
+            let _ = MigMinors::parse_mig_minors(text);
         }
 
         #[test]
         fn reads_every_good_line_among_bad_ones(minor: u32, rubbish in "[^\n]*") {
             let text = format!("{rubbish}\ngpu0/gi1/access {minor}\n{rubbish} {rubbish}\n");
             prop_assume!(!rubbish.contains("gpu0/gi1/access"));
-            let minors = MigMinors::parse(text);
+            let minors = MigMinors::parse_mig_minors(text);
             prop_assert_eq!(minors.0.get("gpu0/gi1/access"), Some(&minor));
         }
     }

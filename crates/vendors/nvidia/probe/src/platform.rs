@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use model::{
     Device, DeviceId, DeviceNode, Driver, Ecc, Index, NodeRole, SinceReset, Telemetry, names,
 };
-use probe::{protocol::Sample, sysfs::Files};
+use probe::{protocol::Sample, sysfs::HostFiles};
 
 /// Device node of all cards under WSL.
 pub(super) const DXG: &str = "/dev/dxg";
@@ -17,16 +17,16 @@ pub(super) const ALL: &str = "all";
 pub(super) const TEGRA: &str = "tegra";
 
 /// Returns true under WSL: the node of WSL is there, and the driver's usual node is not.
-pub(super) fn is_wsl(files: &Files) -> bool {
-    files.has(DXG, None) && !files.has("/dev/nvidiactl", None)
+pub(super) fn is_wsl(files: &HostFiles) -> bool {
+    files.has_file(DXG, None) && !files.has_file("/dev/nvidiactl", None)
 }
 
 /// Returns true if the machine's files are those of a Tegra board. NVIDIA's device plugin checks
 /// the same two files.
-pub(super) fn is_tegra(files: &Files) -> bool {
-    let family = files.text("/sys/devices/soc0/family", None);
+pub(super) fn is_tegra(files: &HostFiles) -> bool {
+    let family = files.read_trimmed("/sys/devices/soc0/family", None);
     let is_tegra = |family: String| family.to_ascii_lowercase().starts_with("tegra");
-    files.has("/etc/nv_tegra_release", None) || family.is_some_and(is_tegra)
+    files.has_file("/etc/nv_tegra_release", None) || family.is_some_and(is_tegra)
 }
 
 /// Returns true if NVML's product name is that of a Tegra board's card.
@@ -37,7 +37,7 @@ pub(super) fn is_integrated(model: &str) -> bool {
 /// Merges all cards under WSL into the one device that a container can be given; `None` without
 /// cards.
 pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
-    let mut memory = cards.iter().map(Device::memory);
+    let mut memory = cards.iter().map(Device::memory_bytes);
     let memory = memory.try_fold(0_u64, |sum, card| sum.checked_add(card?));
     let failures: Vec<_> = cards
         .iter()
@@ -59,14 +59,14 @@ pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
             role: NodeRole::Own,
         }],
         failures,
-        ..Device::unnamed("nvidia", ALL)
+        ..Device::bare_card("nvidia", ALL)
     })
 }
 
 /// Merges the samples of cards that are one device: memory, power and ECC errors are added up, of
 /// temperature and utilization the highest counts. The result has no counters since the last reset:
 /// a sum falls when one card was reset, and also when one card was not read.
-pub(super) fn sum(samples: Vec<Sample>) -> Vec<Sample> {
+pub(super) fn merge_samples(samples: Vec<Sample>) -> Vec<Sample> {
     let mut sums: BTreeMap<DeviceId, Sample> = BTreeMap::new();
     for mut sample in samples {
         sample.since_reset = SinceReset::default();
@@ -74,7 +74,9 @@ pub(super) fn sum(samples: Vec<Sample>) -> Vec<Sample> {
             Entry::Vacant(place) => {
                 place.insert(sample);
             }
-            Entry::Occupied(mut sum) => add(&mut sum.get_mut().telemetry, sample.telemetry),
+            Entry::Occupied(mut sum) => {
+                add_telemetry(&mut sum.get_mut().telemetry, sample.telemetry)
+            }
         }
     }
     sums.into_values().collect()
@@ -82,7 +84,7 @@ pub(super) fn sum(samples: Vec<Sample>) -> Vec<Sample> {
 
 /// Adds the telemetry of one card to a sum. A value that one of the cards lacks is absent from the
 /// sum, except temperature and utilization.
-fn add(sum: &mut Telemetry, more: Telemetry) {
+fn add_telemetry(sum: &mut Telemetry, more: Telemetry) {
     let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
     let watts = |a: Option<u32>, b: Option<u32>| Some(a?.saturating_add(b?));
     sum.temperature_celsius = sum.temperature_celsius.max(more.temperature_celsius);
@@ -104,20 +106,20 @@ fn add(sum: &mut Telemetry, more: Telemetry) {
 
 /// Returns the card of a Tegra board. It has no device nodes: NVIDIA's container runtime knows
 /// them.
-pub(super) fn tegra(files: &Files, model: Option<&str>) -> Device {
-    let machine = files.text("/sys/devices/soc0/machine", None);
+pub(super) fn tegra_card(files: &HostFiles, model: Option<&str>) -> Device {
+    let machine = files.read_trimmed("/sys/devices/soc0/machine", None);
     let machine = machine.filter(|name| !name.is_empty());
     let model = model.map(str::to_owned).or(machine);
     Device {
         index: Some(Index::of_card(0)),
         ..Device::card_of("nvidia", TEGRA, model.as_deref().unwrap_or("NVIDIA Tegra"))
-            .with(names::INTEGRATED, true)
+            .with_attribute(names::INTEGRATED, true)
     }
 }
 
 /// Returns the driver of a Tegra board, which is a part of the system.
-pub(super) fn tegra_driver(files: &Files) -> Driver {
-    let release = files.text("/etc/nv_tegra_release", None);
+pub(super) fn tegra_driver(files: &HostFiles) -> Driver {
+    let release = files.read_trimmed("/etc/nv_tegra_release", None);
     let version = release.as_deref().and_then(release_number);
     Driver {
         version: version.unwrap_or_else(|| "unknown".to_owned()),
@@ -143,14 +145,14 @@ mod tests {
 
     use super::*;
 
-    fn host(files: &[(&str, &str)]) -> (tempfile::TempDir, Files) {
+    fn host(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let file = root.path().join(path);
             fs_err::create_dir_all(file.parent().unwrap()).unwrap();
             fs_err::write(file, text).unwrap();
         }
-        let files = Files::new(root.path(), Arc::default());
+        let files = HostFiles::new(root.path(), Arc::default());
         (root, files)
     }
 
@@ -172,14 +174,17 @@ mod tests {
             ("etc/nv_tegra_release", release),
             ("sys/devices/soc0/machine", "Jetson AGX Orin\n"),
         ]);
-        let device = tegra(&files, None);
+        let device = tegra_card(&files, None);
         assert_eq!(device.id.as_str(), "tegra");
         assert_eq!(device.index, Some(Index::of_card(0)));
-        assert_eq!(device.product(), Some("Jetson AGX Orin"));
+        assert_eq!(device.product_name(), Some("Jetson AGX Orin"));
         assert!(device.nodes.is_empty());
         assert_eq!(tegra_driver(&files).version, "36.4.3");
         let (_root, nothing) = host(&[]);
-        assert_eq!(tegra(&nothing, None).product(), Some("NVIDIA Tegra"));
+        assert_eq!(
+            tegra_card(&nothing, None).product_name(),
+            Some("NVIDIA Tegra")
+        );
         assert_eq!(tegra_driver(&nothing).version, "unknown");
     }
 
@@ -203,7 +208,7 @@ mod tests {
             },
         };
         let cards = vec![sample("all", 40, Some(7), 1), sample("all", 60, None, 2)];
-        let sums = sum(cards);
+        let sums = merge_samples(cards);
         assert_eq!(sums.len(), 1, "{sums:?}");
         assert_eq!(sums[0].device.as_str(), "all");
         let telemetry = &sums[0].telemetry;
@@ -225,8 +230,8 @@ mod tests {
         let all = together(vec![card(8), card(16)]).unwrap();
         assert_eq!(all.id.as_str(), "all");
         assert_eq!(all.index, None);
-        assert_eq!(all.memory(), Some(24 << 30));
-        assert_eq!(all.product(), Some("NVIDIA RTX 4090"));
+        assert_eq!(all.memory_bytes(), Some(24 << 30));
+        assert_eq!(all.product_name(), Some("NVIDIA RTX 4090"));
         assert_eq!(all.nodes[0].path, DXG);
         assert_eq!(together(Vec::new()), None);
         let (_root, wsl) = host(&[("dev/dxg", "")]);

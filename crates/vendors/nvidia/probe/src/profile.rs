@@ -1,13 +1,13 @@
 //! Names of MIG profiles such as `1g.5gb`, in the form of nvidia-smi, go-nvlib and NVIDIA's device
 //! plugin.
 
-use nvml::Attributes;
+use nvml::MigAttributes;
 
 /// Parts from which a profile's name is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape<'a> {
+pub(super) struct ProfileParts<'a> {
     /// Slices and memory of the MIG device.
-    pub(super) size: Attributes,
+    pub(super) size: MigAttributes,
     /// Total memory of the card in bytes, if known.
     pub(super) card_bytes: Option<u64>,
     /// Suffix of the name: `+me`, or empty.
@@ -16,7 +16,7 @@ pub(super) struct Shape<'a> {
 
 /// Returns the suffix of a GPU instance profile by its number in NVML's list; `None` for an unknown
 /// number.
-pub(super) fn suffix(number: u32) -> Option<&'static str> {
+pub(super) fn known_suffix(number: u32) -> Option<&'static str> {
     Some(match number {
         0..=6 | 9 => "",
         7 | 8 => "+me",
@@ -30,13 +30,13 @@ pub(super) fn suffix(number: u32) -> Option<&'static str> {
 }
 
 /// Returns the name `[<c>c.]<g>g.<gb>gb[suffix]`; `c` is present only if it differs from `g`.
-pub(super) fn name(shape: Shape<'_>) -> String {
-    let Attributes {
+pub(super) fn format_profile(shape: ProfileParts<'_>) -> String {
+    let MigAttributes {
         gpu_slices: g,
         compute_slices: c,
         memory_mib,
     } = shape.size;
-    let gb = gigabytes(memory_mib, shape.card_bytes);
+    let gb = profile_gigabytes(memory_mib, shape.card_bytes);
     let suffix = shape.suffix;
     if c == g {
         format!("{g}g.{gb}gb{suffix}")
@@ -61,7 +61,7 @@ pub(super) fn suffix_of(profile: &str) -> &str {
 /// Returns the gigabytes in the name: the eighths of the card's memory, rounded up, times the
 /// card's gigabytes, rounded up too. go-nvlib computes the same. Without the card's memory, the MIG
 /// device's memory is rounded.
-fn gigabytes(mib: u64, card_bytes: Option<u64>) -> u128 {
+fn profile_gigabytes(mib: u64, card_bytes: Option<u64>) -> u128 {
     let bytes = u128::from(mib) << 20;
     let Some(card) = card_bytes.map(u128::from).filter(|card| *card > 0) else {
         return (bytes + (1 << 29)) >> 30;
@@ -113,16 +113,16 @@ mod tests {
         #[case] memory_mib: u64,
         #[case] expected: &str,
     ) {
-        let shape = Shape {
-            size: Attributes {
+        let shape = ProfileParts {
+            size: MigAttributes {
                 gpu_slices,
                 compute_slices,
                 memory_mib,
             },
             card_bytes: Some(card),
-            suffix: suffix(number).unwrap(),
+            suffix: known_suffix(number).unwrap(),
         };
-        assert_eq!(name(shape), expected);
+        assert_eq!(format_profile(shape), expected);
     }
 
     #[rstest]
@@ -133,7 +133,7 @@ mod tests {
     #[case(18, None)]
     #[case(u32::MAX, None)]
     fn knows_the_suffix_of_each_profile(#[case] number: u32, #[case] expected: Option<&str>) {
-        assert_eq!(suffix(number), expected);
+        assert_eq!(known_suffix(number), expected);
     }
 
     #[rstest]
@@ -155,8 +155,8 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(g: u32, c: u32, memory_mib: u64, card: Option<u64>, text in ".*") {
-            let size = Attributes { gpu_slices: g, compute_slices: c, memory_mib };
-            let _ = name(Shape { size, card_bytes: card, suffix: "" });
+            let size = MigAttributes { gpu_slices: g, compute_slices: c, memory_mib };
+            let _ = format_profile(ProfileParts { size, card_bytes: card, suffix: "" });
             let _ = from_device_name(&text);
             let _ = suffix_of(&text);
         }

@@ -3,28 +3,28 @@
 use std::time::Duration;
 
 use model::{CardRef, Device, DeviceId, Reading, SinceReset, Tier};
-use nvml::Session;
+use nvml::NvmlSession;
 use probe::{
-    Calls,
+    CallTable,
     protocol::{Checkup, Sample},
-    sysfs::Files,
+    sysfs::HostFiles,
 };
 
-use super::{card::Card, checks, sensors, stage::Watched, topology::handle};
+use super::{card::SurveyedCard, checks, sensors, stage::WatchedCard, topology::card_handle};
 
 /// Card of the last survey: its reference, the id of the device that it is reported as, and NVML
 /// indices and ids of its MIG devices.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct KnownCard {
     pub(super) at: CardRef,
     pub(super) id: DeviceId,
     parts: Vec<(u32, DeviceId)>,
 }
 
-// === impl Seen ===
+// === impl KnownCard ===
 
-impl Seen {
-    pub(super) fn of(card: &Card, merged: Option<&DeviceId>) -> Self {
+impl KnownCard {
+    pub(super) fn from_card(card: &SurveyedCard, merged: Option<&DeviceId>) -> Self {
         let parts = card.devices.iter().skip(1).map(|device| device.id.clone());
         let whole = &card.devices[0];
         Self {
@@ -37,39 +37,43 @@ impl Seen {
     /// Makes the check-ups of a tier for the card and its MIG devices. Links are read only if
     /// `links` is given: the table of calls in which they are marked. Joining the fabric may take
     /// as long as `join_limit` without a warning.
-    pub(super) fn checkups(
+    pub(super) fn check_up(
         &self,
-        session: &Session,
+        session: &NvmlSession,
         tier: Tier,
-        links: Option<&Calls>,
+        links: Option<&CallTable>,
         join_limit: Duration,
     ) -> Vec<Checkup> {
         let checkup = |device: &DeviceId, reading: Reading| Checkup {
             device: device.clone(),
             reading,
         };
-        let card = match handle(session, self.at) {
+        let card = match card_handle(session, self.at) {
             Ok(card) => card,
             Err(error) => {
-                let reading = checks::refused(&error, tier).into_iter();
+                let reading = checks::refused_reading(&error, tier).into_iter();
                 return reading.map(|reading| checkup(&self.id, reading)).collect();
             }
         };
-        let whole = checks::card(card, tier, links, join_limit);
+        let whole = checks::check_card(card, tier, links, join_limit);
         let whole = whole.map(|reading| checkup(&self.id, reading));
         let parts = self.parts.iter().filter_map(|(place, id)| {
             let part = card.mig_device(*place).ok()?;
-            Some(checkup(id, checks::partition(part, tier)?))
+            Some(checkup(id, checks::check_partition(part, tier)?))
         });
         whole.into_iter().chain(parts).collect()
     }
 
     /// Reads the samples of the card and its MIG devices; with processes if `files` is given, from
     /// which their names are read.
-    pub(super) fn samples(&self, session: &Session, files: Option<&Files>) -> Vec<Sample> {
-        let read = handle(session, self.at)
+    pub(super) fn read_samples(
+        &self,
+        session: &NvmlSession,
+        files: Option<&HostFiles>,
+    ) -> Vec<Sample> {
+        let read = card_handle(session, self.at)
             .ok()
-            .and_then(|card| Some((card, sensors::read(card, files)?)));
+            .and_then(|card| Some((card, sensors::read_card_telemetry(card, files)?)));
         let Some((card, telemetry)) = read else {
             return Vec::new();
         };
@@ -91,7 +95,7 @@ impl Seen {
 }
 
 /// Converts a card into an entry of the event thread's watchlist.
-pub(super) fn watched(card: &Card, merged: Option<&DeviceId>) -> Watched {
+pub(super) fn watched(card: &SurveyedCard, merged: Option<&DeviceId>) -> WatchedCard {
     let number = |device: &Device, name| {
         let value = device.attributes.get(&name)?.as_int()?;
         u32::try_from(value).ok()
@@ -101,7 +105,7 @@ pub(super) fn watched(card: &Card, merged: Option<&DeviceId>) -> Watched {
         let compute = number(device, nvidia_rules::names::COMPUTE_INSTANCE)?;
         Some((gpu, compute, device.id.clone()))
     };
-    Watched {
+    WatchedCard {
         at: card.at,
         id: merged.unwrap_or(&card.devices[0].id).clone(),
         partitions: card.devices.iter().filter_map(part).collect(),

@@ -3,34 +3,34 @@
 use std::borrow::Cow;
 
 use model::{Shape, Span};
-use nvml::{Attributes, Code, Error, Placement};
+use nvml::{Error, InstancePlacement, MigAttributes, ReturnCode};
 
 use super::profile;
 
 /// GPU instance profiles of one card. Each is read once: NVML promises the same answers as long as
 /// the MIG mode is the same.
 #[derive(Debug)]
-pub(super) struct Catalogue {
+pub(super) struct ProfileCatalogue {
     /// MIG mode in which the profiles were read.
     pub(super) partitioned: bool,
     /// Next number in NVML's list to ask for.
     next: u32,
-    offers: Vec<Offer>,
+    offers: Vec<CardProfile>,
 }
 
 /// GPU instance profile that the card supports.
 #[derive(Debug)]
-struct Offer {
-    profile: nvml::Profile,
+struct CardProfile {
+    profile: nvml::InstanceProfile,
     /// Suffix of its name: `+me`, or empty.
     suffix: Cow<'static, str>,
     /// Possible placements; `None` until they are read.
     placements: Option<Vec<Span>>,
 }
 
-// === impl Catalogue ===
+// === impl ProfileCatalogue ===
 
-impl Catalogue {
+impl ProfileCatalogue {
     /// Creates an empty catalogue for a card in this MIG mode.
     pub(super) fn new(partitioned: bool) -> Self {
         Self {
@@ -45,8 +45,8 @@ impl Catalogue {
     ///
     /// # Errors
     /// The driver fails to answer. The next call continues where this one stopped.
-    pub(super) fn complete(&mut self, card: nvml::Device<'_>) -> Result<(), Error> {
-        while self.next < nvml::Device::SHAPES {
+    pub(super) fn complete_profiles(&mut self, card: nvml::DeviceHandle<'_>) -> Result<(), Error> {
+        while self.next < nvml::DeviceHandle::SHAPES {
             self.offers.extend(read_offer(card, self.next)?);
             self.next += 1;
         }
@@ -59,10 +59,10 @@ impl Catalogue {
     }
 
     /// Returns the shapes, named for a card with this much memory.
-    pub(super) fn shapes(&self, card_bytes: Option<u64>) -> Vec<Shape> {
-        let shape = |offer: &Offer| Shape {
-            profile: profile::name(profile::Shape {
-                size: Attributes {
+    pub(super) fn to_shapes(&self, card_bytes: Option<u64>) -> Vec<Shape> {
+        let shape = |offer: &CardProfile| Shape {
+            profile: profile::format_profile(profile::ProfileParts {
+                size: MigAttributes {
                     gpu_slices: offer.profile.slices,
                     compute_slices: offer.profile.slices,
                     memory_mib: offer.profile.memory_mib,
@@ -78,7 +78,7 @@ impl Catalogue {
     }
 
     /// Returns the suffix of the profile with an id; `None` if the card does not have it.
-    pub(super) fn suffix(&self, id: u32) -> Option<&str> {
+    pub(super) fn suffix_of_profile(&self, id: u32) -> Option<&str> {
         let offer = self.offers.iter().find(|offer| offer.profile.id == id);
         offer.map(|offer| &*offer.suffix)
     }
@@ -86,21 +86,21 @@ impl Catalogue {
 
 /// Reads the profile with a number of NVML's list; `None` if the card does not have it or its name
 /// is not known.
-fn read_offer(card: nvml::Device<'_>, number: u32) -> Result<Option<Offer>, Error> {
-    let profile = told(card.gpu_instance_profile(number))?.flatten();
+fn read_offer(card: nvml::DeviceHandle<'_>, number: u32) -> Result<Option<CardProfile>, Error> {
+    let profile = permitted_answer(card.gpu_instance_profile(number))?.flatten();
     let Some(profile) = profile else {
         return Ok(None);
     };
-    let suffix = match profile::suffix(number) {
+    let suffix = match profile::known_suffix(number) {
         Some(suffix) => Some(Cow::Borrowed(suffix)),
         // The number is newer than the table here. Only NVML's own name of the profile can tell the
         // suffix, and old drivers have none.
         None => {
-            let shape = told(card.shape(number))?;
+            let shape = permitted_answer(card.read_instance_shape(number))?;
             shape.map(|shape| profile::suffix_of(&shape.name).to_owned().into())
         }
     };
-    Ok(suffix.map(|suffix| Offer {
+    Ok(suffix.map(|suffix| CardProfile {
         profile,
         suffix,
         placements: None,
@@ -108,19 +108,19 @@ fn read_offer(card: nvml::Device<'_>, number: u32) -> Result<Option<Offer>, Erro
 }
 
 /// Reads the placements of a profile; empty if the driver does not tell them.
-fn read_placements(card: nvml::Device<'_>, id: u32) -> Result<Vec<Span>, Error> {
-    let span = |Placement { start, size }| Span { start, size };
-    let places = told(card.places(id))?.unwrap_or_default();
+fn read_placements(card: nvml::DeviceHandle<'_>, id: u32) -> Result<Vec<Span>, Error> {
+    let span = |InstancePlacement { start, size }| Span { start, size };
+    let places = permitted_answer(card.list_placements(id))?.unwrap_or_default();
     Ok(places.into_iter().map(span).collect())
 }
 
 /// Converts "not supported" and "no permission" into `None`. They are not failures of the card:
 /// NVML tells placements to privileged users only.
-fn told<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+fn permitted_answer<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.is_not_supported() => Ok(None),
-        Err(error) if error.code() == Some(Code::NO_PERMISSION) => Ok(None),
+        Err(error) if error.return_code() == Some(ReturnCode::NO_PERMISSION) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -4,29 +4,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Ancestor, CardRef, Device, DeviceId, Kind, Link, PciAddress};
-use nvml::{Level, Remote, Session};
+use nvml::{LinkRemote, NvmlSession, TopologyLevel};
 
 /// Known links between the cards.
 #[derive(Debug, Default)]
-pub(super) struct Topology {
+pub(super) struct KnownLinks {
     /// Remote ends of each card's NVLinks.
-    remotes: BTreeMap<DeviceId, Vec<Remote>>,
+    remotes: BTreeMap<DeviceId, Vec<LinkRemote>>,
     /// Common ancestor on the PCI bus of each pair, the lesser id first; `None` if NVML did not
     /// tell.
     ancestors: BTreeMap<(DeviceId, DeviceId), Option<Ancestor>>,
 }
 
-// === impl Topology ===
+// === impl KnownLinks ===
 
-impl Topology {
+impl KnownLinks {
     /// Drops all answers, so that they are asked for again.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget_links(&mut self) {
         *self = Self::default();
     }
 
     /// Writes all known links into the devices, and drops the links of cards that are gone.
-    pub(super) fn apply(&mut self, devices: &mut [Device]) {
-        let present: BTreeMap<DeviceId, Option<PciAddress>> = cards(devices).collect();
+    pub(super) fn apply_links(&mut self, devices: &mut [Device]) {
+        let present: BTreeMap<DeviceId, Option<PciAddress>> = whole_cards(devices).collect();
         self.remotes.retain(|card, _| present.contains_key(card));
         self.ancestors
             .retain(|(a, b), _| present.contains_key(a) && present.contains_key(b));
@@ -35,14 +35,18 @@ impl Topology {
                 device.links = present
                     .iter()
                     .filter(|(peer, _)| **peer != device.id)
-                    .filter_map(|(peer, address)| self.link(&device.id, peer, *address))
+                    .filter_map(|(peer, address)| self.link_between(&device.id, peer, *address))
                     .collect();
             }
         }
     }
 
     /// Asks NVML for the links of cards that are new; `false` if there are none.
-    pub(super) fn complete(&mut self, session: &Session, places: &[(DeviceId, CardRef)]) -> bool {
+    pub(super) fn complete_links(
+        &mut self,
+        session: &NvmlSession,
+        places: &[(DeviceId, CardRef)],
+    ) -> bool {
         let new: BTreeSet<&DeviceId> = places
             .iter()
             .map(|(id, _)| id)
@@ -54,9 +58,9 @@ impl Topology {
         // Each pair is asked for once and the answer kept. NVIDIA's device plugin asks again for
         // all pairs in each GetPreferredAllocation, which took up to 30 s (k8s-device-plugin issue
         // 774).
-        let handles: Vec<(&DeviceId, nvml::Device<'_>)> = places
+        let handles: Vec<(&DeviceId, nvml::DeviceHandle<'_>)> = places
             .iter()
-            .filter_map(|(id, at)| Some((id, handle(session, *at).ok()?)))
+            .filter_map(|(id, at)| Some((id, card_handle(session, *at).ok()?)))
             .collect();
         for (at, (one, card)) in handles.iter().enumerate() {
             if new.contains(one) {
@@ -65,8 +69,8 @@ impl Topology {
             for (two, other) in &handles[at + 1..] {
                 let pair = ordered(one, two);
                 self.ancestors.entry(pair).or_insert_with(|| {
-                    let level = card.ancestor(other);
-                    level.ok().flatten().map(ancestor)
+                    let level = card.read_common_ancestor(other);
+                    level.ok().flatten().map(ancestor_of_level)
                 });
             }
         }
@@ -74,13 +78,18 @@ impl Topology {
     }
 
     /// Returns the link to a peer; `None` if nothing is known of the pair yet.
-    fn link(&self, card: &DeviceId, peer: &DeviceId, at: Option<PciAddress>) -> Option<Link> {
+    fn link_between(
+        &self,
+        card: &DeviceId,
+        peer: &DeviceId,
+        at: Option<PciAddress>,
+    ) -> Option<Link> {
         let ancestor = *self.ancestors.get(&ordered(card, peer))?;
         let lanes = self
             .remotes
             .get(card)?
             .iter()
-            .filter(|remote| at.is_some_and(|address| **remote == Remote::Card(address)));
+            .filter(|remote| at.is_some_and(|address| **remote == LinkRemote::Card(address)));
         Some(Link {
             peer: peer.clone(),
             ancestor,
@@ -94,14 +103,17 @@ impl Topology {
     /// Returns true if an NVLink of the card ends at an NVSwitch.
     fn on_switch(&self, card: &DeviceId) -> bool {
         let remotes = self.remotes.get(card);
-        remotes.is_some_and(|remotes| remotes.contains(&Remote::Switch))
+        remotes.is_some_and(|remotes| remotes.contains(&LinkRemote::Switch))
     }
 }
 
 /// Returns NVML's handle of a card, by the reference under which it was found.
 ///
 /// Handles become stale when a GPU is reset or its MIG layout changes, so none is kept.
-pub(super) fn handle(session: &Session, at: CardRef) -> Result<nvml::Device<'_>, nvml::Error> {
+pub(super) fn card_handle(
+    session: &NvmlSession,
+    at: CardRef,
+) -> Result<nvml::DeviceHandle<'_>, nvml::Error> {
     match at {
         CardRef::Pci(address) => session.by_pci(address),
         CardRef::Index(index) => session.by_index(index),
@@ -109,7 +121,7 @@ pub(super) fn handle(session: &Session, at: CardRef) -> Result<nvml::Device<'_>,
 }
 
 /// Lists ids and PCI addresses of the whole cards.
-fn cards(devices: &[Device]) -> impl Iterator<Item = (DeviceId, Option<PciAddress>)> {
+fn whole_cards(devices: &[Device]) -> impl Iterator<Item = (DeviceId, Option<PciAddress>)> {
     devices
         .iter()
         .filter(|device| matches!(device.kind, Kind::Card { .. }))
@@ -118,14 +130,14 @@ fn cards(devices: &[Device]) -> impl Iterator<Item = (DeviceId, Option<PciAddres
 
 /// Reads the remote ends of the NVLinks that are up. A link that fails to answer is left out. The
 /// loop ends at the first link that the card does not have, or if the card is gone.
-fn remotes(card: nvml::Device<'_>) -> Vec<Remote> {
+fn remotes(card: nvml::DeviceHandle<'_>) -> Vec<LinkRemote> {
     let mut ends = Vec::new();
-    for link in 0..nvml::Device::LINKS {
+    for link in 0..nvml::DeviceHandle::LINKS {
         match card.link_up(link) {
             Ok(true) => ends.extend(card.link_remote(link).ok()),
             Ok(false) => {}
             Err(error) if error.is_fatal() => break,
-            Err(error) if error.code() == Some(nvml::Code::INVALID_ARGUMENT) => break,
+            Err(error) if error.return_code() == Some(nvml::ReturnCode::INVALID_ARGUMENT) => break,
             Err(error) if link == 0 && error.is_not_supported() => break,
             Err(_) => {}
         }
@@ -139,13 +151,13 @@ fn ordered(one: &DeviceId, two: &DeviceId) -> (DeviceId, DeviceId) {
     (lesser.clone(), greater.clone())
 }
 
-fn ancestor(level: Level) -> Ancestor {
+fn ancestor_of_level(level: TopologyLevel) -> Ancestor {
     match level {
-        Level::Internal => Ancestor::Board,
-        Level::Single => Ancestor::Switch,
-        Level::Multiple => Ancestor::Switches,
-        Level::HostBridge => Ancestor::HostBridge,
-        Level::Node => Ancestor::Node,
-        Level::System => Ancestor::System,
+        TopologyLevel::Internal => Ancestor::Board,
+        TopologyLevel::Single => Ancestor::Switch,
+        TopologyLevel::Multiple => Ancestor::Switches,
+        TopologyLevel::HostBridge => Ancestor::HostBridge,
+        TopologyLevel::Node => Ancestor::Node,
+        TopologyLevel::System => Ancestor::System,
     }
 }

@@ -5,12 +5,12 @@ use std::{sync::Arc, thread, time::Duration};
 
 use jiff::Timestamp;
 use model::{DeviceId, Event, EventCode};
-use nvml::{EventSet, Occurrence, Session};
-use probe::child::{Events, WatchError};
+use nvml::{DriverEvent, EventSet, NvmlSession};
+use probe::child::{EventSource, WatchError};
 
 use super::{
-    stage::{Scene, Stage, Watched},
-    topology::handle,
+    stage::{SharedDriver, WatchedCard, Watchlist},
+    topology::card_handle,
 };
 
 /// Number of waits after which cards whose registration failed are tried again.
@@ -18,25 +18,25 @@ const PATIENCE: u32 = 60;
 
 /// Event source of NVIDIA's cards. Used by one thread.
 #[derive(Debug)]
-pub(super) struct Watch {
-    stage: Stage,
+pub(super) struct EventWatch {
+    stage: SharedDriver,
     /// Watchlist that the set was made for; `None` if the set must be made.
-    scene: Option<Scene>,
+    scene: Option<Watchlist>,
     /// Cards of the set that the last survey did not find. The set still has them, because the
     /// driver may report why a card went. When one comes back the set is made anew.
-    away: Vec<Watched>,
+    away: Vec<WatchedCard>,
     /// Event set; `None` if there is no card that reports events.
     set: Option<EventSet>,
     /// Cards that could not be added to the set, and the driver's error.
-    unheard: Vec<(Watched, nvml::Error)>,
+    unheard: Vec<(WatchedCard, nvml::Error)>,
     /// Number of waits until these cards are tried again; `None` if there are none.
     patience: Option<u32>,
 }
 
-// === impl Watch ===
+// === impl EventWatch ===
 
-impl Watch {
-    pub(super) fn new(stage: Stage) -> Self {
+impl EventWatch {
+    pub(super) fn new(stage: SharedDriver) -> Self {
         Self {
             stage,
             scene: None,
@@ -48,20 +48,23 @@ impl Watch {
     }
 
     /// Makes the event set match the watchlist.
-    fn follow(&mut self) -> Result<(), nvml::Error> {
+    fn follow_watchlist(&mut self) -> Result<(), nvml::Error> {
         let scene = self.stage.scene();
         self.patience = self.patience.map(|waits| waits.saturating_sub(1));
         if !self.still_serves(&scene) || self.patience == Some(0) {
             // The old set holds the old driver. Both must be closed first, or the survey thread
             // cannot load a replaced library.
-            self.release();
+            self.release_event_set();
             if let Some(session) = &scene.session
                 && !scene.cards.is_empty()
             {
-                self.listen(session, &scene.cards)?;
+                self.create_event_set(session, &scene.cards)?;
             }
         } else if let Some(old) = self.scene.take() {
-            let gone = old.cards.into_iter().filter(|card| !scene.has(card));
+            let gone = old
+                .cards
+                .into_iter()
+                .filter(|card| !scene.contains_card(card));
             self.away.extend(gone);
         }
         self.scene = Some(scene);
@@ -70,15 +73,19 @@ impl Watch {
 
     /// Returns true if the set covers the watchlist: the driver is the same, and no card is new or came
     /// back.
-    fn still_serves(&self, scene: &Scene) -> bool {
+    fn still_serves(&self, scene: &Watchlist) -> bool {
         let Some(old) = &self.scene else { return false };
-        old.same_session(scene) && scene.cards.iter().all(|card| old.has(card))
+        old.same_session(scene) && scene.cards.iter().all(|card| old.contains_card(card))
     }
 
     /// Makes an event set of all cards that can be registered. A card that cannot be registered
     /// affects no other.
-    fn listen(&mut self, session: &Arc<Session>, cards: &[Watched]) -> Result<(), nvml::Error> {
-        let mut set = match EventSet::create(Arc::clone(session)) {
+    fn create_event_set(
+        &mut self,
+        session: &Arc<NvmlSession>,
+        cards: &[WatchedCard],
+    ) -> Result<(), nvml::Error> {
+        let mut set = match EventSet::create_set(Arc::clone(session)) {
             Err(error) if error.is_not_supported() => {
                 tracing::info!(%error, "this driver reports no events");
                 return Ok(());
@@ -87,7 +94,7 @@ impl Watch {
         };
         let mut heard = false;
         for card in cards {
-            let added = handle(session, card.at).and_then(|device| set.add(&device));
+            let added = card_handle(session, card.at).and_then(|device| set.add_card(&device));
             let Err(error) = added else {
                 heard = true;
                 continue;
@@ -107,7 +114,7 @@ impl Watch {
 
     /// Waits without an event set: the whole time if the cards report no events, or else until
     /// there are cards.
-    fn rest(&self, limit: Duration) {
+    fn wait_without_set(&self, limit: Duration) {
         match self.scene.as_ref().is_some_and(|s| !s.cards.is_empty()) {
             true => thread::sleep(limit),
             false => self.stage.await_cards(limit),
@@ -115,7 +122,7 @@ impl Watch {
     }
 
     /// Closes the event set and with it the driver.
-    fn release(&mut self) {
+    fn release_event_set(&mut self) {
         self.set = None;
         self.scene = None;
         self.away.clear();
@@ -124,7 +131,7 @@ impl Watch {
     }
 
     /// Converts NVML's event into events of the devices concerned. Other kinds give none.
-    fn events(&self, occurrence: &Occurrence) -> Vec<Event> {
+    fn to_events(&self, occurrence: &DriverEvent) -> Vec<Event> {
         let code = match occurrence.kind {
             // NVML reports every XID, including those of a program's own fault. The rules decide
             // about each.
@@ -153,37 +160,41 @@ impl Watch {
     }
 }
 
-impl Events for Watch {
-    fn wait(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError> {
-        let followed = self.follow();
+impl EventSource for EventWatch {
+    fn wait_events(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError> {
+        let followed = self.follow_watchlist();
         let waited = followed.and_then(|()| match &mut self.set {
-            Some(set) => set.wait(timeout),
+            Some(set) => set.wait_event(timeout),
             None => {
-                self.rest(timeout);
+                self.wait_without_set(timeout);
                 Ok(None)
             }
         });
         match waited {
-            Ok(occurrence) => Ok(occurrence.map_or(Vec::new(), |o| self.events(&o))),
+            Ok(occurrence) => Ok(occurrence.map_or(Vec::new(), |o| self.to_events(&o))),
             Err(error) if error.is_not_supported() => {
                 tracing::info!(%error, "this driver reports no events");
                 self.set = None;
                 Ok(Vec::new())
             }
             Err(error) => {
-                self.release();
+                self.release_event_set();
                 Err(WatchError(error.to_string()))
             }
         }
     }
 
-    fn warnings(&self) -> Vec<String> {
-        let there = |card: &Watched| self.scene.as_ref().is_some_and(|scene| scene.has(card));
+    fn list_warnings(&self) -> Vec<String> {
+        let there = |card: &WatchedCard| {
+            self.scene
+                .as_ref()
+                .is_some_and(|scene| scene.contains_card(card))
+        };
         self.unheard
             .iter()
             .filter(|(card, _)| there(card))
             .map(|(card, error)| {
-                let (call, code) = (error.call(), error.code_name());
+                let (call, code) = (error.call_name(), error.code_name());
                 format!("events of {} are not heard: {call}: {code}", card.at)
             })
             .collect()
@@ -192,7 +203,7 @@ impl Events for Watch {
 
 /// Returns the devices that an event concerns: the MIG devices that it names, or else the whole
 /// card.
-fn concerned(card: &Watched, occurrence: &Occurrence) -> Vec<DeviceId> {
+fn concerned(card: &WatchedCard, occurrence: &DriverEvent) -> Vec<DeviceId> {
     let matches = |wanted: Option<u32>, is: u32| wanted.is_none_or(|wanted| wanted == is);
     let parts: Vec<DeviceId> = card
         .partitions
@@ -227,7 +238,7 @@ mod tests {
         #[case] compute_instance: Option<u32>,
         #[case] expected: &[&str],
     ) {
-        let card = Watched {
+        let card = WatchedCard {
             at: CardRef::Index(0),
             id: "GPU-1".into(),
             partitions: vec![
@@ -236,7 +247,7 @@ mod tests {
                 (2, 1, "MIG-c".into()),
             ],
         };
-        let occurrence = Occurrence {
+        let occurrence = DriverEvent {
             card: Some(card.at),
             gpu_instance,
             compute_instance,

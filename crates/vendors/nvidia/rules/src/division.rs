@@ -10,27 +10,27 @@ use std::{
 
 use config::Mig;
 use model::{Device, DeviceId, Entry, Kind};
-use rules::Standing;
+use rules::Eligibility;
 
 /// Devices that are offered under [`Mig::Single`].
 #[derive(Debug)]
-enum Served<'a> {
+enum ServedUnderSingle<'a> {
     Cards,
-    Type(PartType<'a>),
+    Type(PartitionType<'a>),
 }
 
 /// Type of a partition: its profile. All partitions with an unknown profile are of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum PartType<'a> {
+enum PartitionType<'a> {
     Profile(&'a str),
     Unknown,
 }
 
-// === impl PartType ===
+// === impl PartitionType ===
 
-impl<'a> PartType<'a> {
+impl<'a> PartitionType<'a> {
     /// Returns the type of a partition; `None` for a card.
-    fn of(device: &'a Device) -> Option<Self> {
+    fn of_device(device: &'a Device) -> Option<Self> {
         match &device.kind {
             Kind::Card { .. } => None,
             Kind::Partition { profile, .. } => {
@@ -41,7 +41,7 @@ impl<'a> PartType<'a> {
     }
 }
 
-impl fmt::Display for PartType<'_> {
+impl fmt::Display for PartitionType<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Profile(profile) => f.write_str(profile),
@@ -51,8 +51,8 @@ impl fmt::Display for PartType<'_> {
 }
 
 /// Returns the standing of each device under the strategy.
-pub(crate) fn divide(strategy: Mig, entries: &[&Entry]) -> Vec<Standing> {
-    let served = serve(entries);
+pub(crate) fn divide_by_strategy(strategy: Mig, entries: &[&Entry]) -> Vec<Eligibility> {
+    let served = choose_served(entries);
     let standing = |entry: &&Entry| {
         let unfit = match strategy {
             Mig::None => none(&entry.device),
@@ -61,43 +61,43 @@ pub(crate) fn divide(strategy: Mig, entries: &[&Entry]) -> Vec<Standing> {
         };
         let is_whole = strategy == Mig::None || !is_partitioned(&entry.device);
         unfit.unwrap_or(if is_whole {
-            Standing::Offered
+            Eligibility::Offered
         } else {
-            Standing::Partitioned
+            Eligibility::Partitioned
         })
     };
     entries.iter().map(standing).collect()
 }
 
 /// Returns the standing of a MIG device under the strategy `none`.
-fn none(device: &Device) -> Option<Standing> {
+fn none(device: &Device) -> Option<Eligibility> {
     let reason = "the MIG strategy is none: cards are offered whole";
-    PartType::of(device).map(|_| Standing::Whole(reason.to_owned()))
+    PartitionType::of_device(device).map(|_| Eligibility::Whole(reason.to_owned()))
 }
 
 /// Returns the standing of a device that the strategy `single` does not offer.
-fn single(entry: &Entry, served: &Served<'_>) -> Option<Standing> {
+fn single(entry: &Entry, served: &ServedUnderSingle<'_>) -> Option<Eligibility> {
     let device = &entry.device;
-    let reason = match (PartType::of(device), served) {
+    let reason = match (PartitionType::of_device(device), served) {
         (None, _) if is_partitioned(device) => return None,
-        (None, Served::Cards) => return None,
-        (Some(own), Served::Type(shape)) if own == *shape => return None,
+        (None, ServedUnderSingle::Cards) => return None,
+        (Some(own), ServedUnderSingle::Type(shape)) if own == *shape => return None,
         (Some(own), _) if entry.is_gone() => {
             let reason = format!("it is gone, and no {own} is served any more");
-            return Some(Standing::Gone(reason));
+            return Some(Eligibility::Gone(reason));
         }
-        (None, Served::Type(shape)) => format!(
+        (None, ServedUnderSingle::Type(shape)) => format!(
             "the MIG strategy is single and migEnabled is not the same on all cards: the MIG \
              devices of the type {shape} are served and whole cards are not; use the strategy mixed"
         ),
-        (Some(own), Served::Type(shape)) => format!(
+        (Some(own), ServedUnderSingle::Type(shape)) => format!(
             "the MIG strategy is single and there is more than one type of MIG device: {shape} is \
              served and {own} is not; use the strategy mixed"
         ),
         // Whole cards are offered only if every MIG device is gone, and those are handled above.
-        (Some(_), Served::Cards) => return None,
+        (Some(_), ServedUnderSingle::Cards) => return None,
     };
-    Some(Standing::Unfit(reason))
+    Some(Eligibility::Unfit(reason))
 }
 
 /// Chooses the devices that `single` offers: MIG devices before whole cards, of them the type with
@@ -105,28 +105,31 @@ fn single(entry: &Entry, served: &Served<'_>) -> Option<Standing> {
 ///
 /// Devices that are gone but still listed count only if nothing else is left. An old MIG layout
 /// must not block the present one.
-fn serve<'a>(entries: &[&'a Entry]) -> Served<'a> {
+fn choose_served<'a>(entries: &[&'a Entry]) -> ServedUnderSingle<'a> {
     let all = || entries.iter().copied();
     let present = commonest(all().filter(|entry| !entry.is_gone()));
     if let Some(shape) = present {
-        return Served::Type(shape);
+        return ServedUnderSingle::Type(shape);
     }
-    let whole =
-        |entry: &Entry| PartType::of(&entry.device).is_none() && !is_partitioned(&entry.device);
+    let whole = |entry: &Entry| {
+        PartitionType::of_device(&entry.device).is_none() && !is_partitioned(&entry.device)
+    };
     match commonest(all()) {
-        Some(shape) if !all().any(|entry| whole(entry) && !entry.is_gone()) => Served::Type(shape),
-        _ => Served::Cards,
+        Some(shape) if !all().any(|entry| whole(entry) && !entry.is_gone()) => {
+            ServedUnderSingle::Type(shape)
+        }
+        _ => ServedUnderSingle::Cards,
     }
 }
 
 /// Returns the commonest type of MIG device; `None` if there is no MIG device.
-fn commonest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<PartType<'a>> {
-    let mut shapes: BTreeMap<PartType<'_>, (usize, BTreeSet<&DeviceId>)> = BTreeMap::new();
+fn commonest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<PartitionType<'a>> {
+    let mut shapes: BTreeMap<PartitionType<'_>, (usize, BTreeSet<&DeviceId>)> = BTreeMap::new();
     for entry in entries {
-        if let Some(profile) = PartType::of(&entry.device) {
+        if let Some(profile) = PartitionType::of_device(&entry.device) {
             let (count, cards) = shapes.entry(profile).or_default();
             *count += 1;
-            cards.insert(entry.device.card());
+            cards.insert(entry.device.card_id());
         }
     }
     shapes

@@ -17,13 +17,13 @@ pub mod xid;
 use config::{Backends, Sharing};
 use model::{Device, Entry, EventCode};
 use rules::{
-    EditRequest, Grant, Meaning, Missing, Need, Rules, SpecRequest, Specs, Standing, Table, Vendor,
-    Vendors,
+    EditRequest, Eligibility, EventMeaning, Grant, MissingRequirement, ResourceNeed, Rules,
+    ScoreTable, SpecRequest, Specs, Vendor, Vendors,
 };
 
 /// NVIDIA's rules. Stateless: each call gets facts and config.
 #[derive(Clone, Copy, Debug)]
-pub struct Nvidia;
+pub struct NvidiaRules;
 
 /// NVIDIA's name, terms and CDI kinds.
 pub const NVIDIA: Vendor = Vendor {
@@ -39,11 +39,11 @@ pub const NVIDIA: Vendor = Vendor {
 };
 
 /// List of vendors with NVIDIA alone, for tests and tools.
-pub const VENDORS: Vendors = Vendors::new(&[&Nvidia]);
+pub const VENDORS: Vendors = Vendors::new(&[&NvidiaRules]);
 
 /// Link scores of NVIDIA's go-gpuallocator 0.6.0: one NVLink is worth more than any path through
 /// the machine.
-const WORTH: Table = Table {
+const WORTH: ScoreTable = ScoreTable {
     board: 60,
     switch: 50,
     switches: 40,
@@ -55,35 +55,35 @@ const WORTH: Table = Table {
     same_numa: 0,
 };
 
-// === impl Nvidia ===
+// === impl NvidiaRules ===
 
-impl Rules for Nvidia {
+impl Rules for NvidiaRules {
     fn vendor(&self) -> &'static Vendor {
         &NVIDIA
     }
 
-    fn divide(&self, entries: &[&Entry], settings: &Backends) -> Vec<Standing> {
-        division::divide(settings.nvidia.mig, entries)
+    fn divide_devices(&self, entries: &[&Entry], settings: &Backends) -> Vec<Eligibility> {
+        division::divide_by_strategy(settings.nvidia.mig, entries)
     }
 
     fn share_obstacle(&self, device: &Device, sharing: &Sharing) -> Option<String> {
-        sharing::obstacle(device, sharing)
+        sharing::method_obstacle(device, sharing)
     }
 
-    fn missing(&self, need: &Need<'_>) -> Option<Missing> {
-        missing::missing(need)
+    fn find_missing(&self, need: &ResourceNeed<'_>) -> Option<MissingRequirement> {
+        missing::first_missing(need)
     }
 
-    fn edits(&self, request: &EditRequest<'_>) -> Grant {
-        edits::edits(request)
+    fn edit_container(&self, request: &EditRequest<'_>) -> Grant {
+        edits::container_edits(request)
     }
 
-    fn specs(&self, request: &SpecRequest<'_>) -> Result<Specs, String> {
-        specs::specs(request)
+    fn make_specs(&self, request: &SpecRequest<'_>) -> Result<Specs, String> {
+        specs::build_specs(request)
     }
 
-    fn event(&self, code: &EventCode, settings: &Backends) -> Option<Meaning> {
-        xid::meaning(code, &settings.nvidia.xids)
+    fn interpret_event(&self, code: &EventCode, settings: &Backends) -> Option<EventMeaning> {
+        xid::xid_meaning(code, &settings.nvidia.xids)
     }
 
     /// Returns one `nvidia-smi` command for all cards: cards with NVLinks between them are reset

@@ -3,11 +3,11 @@
 use model::{AttributeName, Device, Version};
 
 /// CUDA compute capability, a version.
-pub const COMPUTE_CAPABILITY: AttributeName = AttributeName::known("cudaComputeCapability");
+pub const COMPUTE_CAPABILITY: AttributeName = AttributeName::from_static("cudaComputeCapability");
 /// Id of the GPU instance of a MIG device.
-pub const GPU_INSTANCE: AttributeName = AttributeName::known("gpuInstance");
+pub const GPU_INSTANCE: AttributeName = AttributeName::from_static("gpuInstance");
 /// Id of the compute instance of a MIG device.
-pub const COMPUTE_INSTANCE: AttributeName = AttributeName::known("computeInstance");
+pub const COMPUTE_INSTANCE: AttributeName = AttributeName::from_static("computeInstance");
 
 /// Returns the CUDA compute capability of a device, if known.
 pub fn compute_capability(device: &Device) -> Option<&Version> {

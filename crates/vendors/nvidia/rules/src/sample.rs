@@ -9,55 +9,55 @@ use model::{
     sample,
 };
 use pool::{Offer, Unit, UnitId};
-use rules::{Runtime, resolve_lists};
+use rules::{CdiSupport, resolve_lists};
 
 use crate::companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED};
 
 /// Makes an offer of `devices`, with as many units of each as the pool's sharing says.
-pub fn offer(resource: &str, pool: Pool, devices: Vec<Device>) -> Offer {
+pub fn offer_of_devices(resource: &str, pool: Pool, devices: Vec<Device>) -> Offer {
     let mut units: Vec<Unit> = devices
         .iter()
-        .flat_map(|device| units(&pool.sharing, device))
+        .flat_map(|device| device_units(&pool.sharing, device))
         .collect();
     units.sort_by(|a, b| a.id.cmp(&b.id));
-    let mut devices: Vec<Entry> = devices.into_iter().map(entry).collect();
+    let mut devices: Vec<Entry> = devices.into_iter().map(to_entry).collect();
     devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
     Offer {
         resource: resource.parse().expect("a sample is valid"),
         units,
         snapshot: Arc::new(Snapshot {
             devices,
-            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+            ..Snapshot::empty_at(Timestamp::UNIX_EPOCH)
         }),
-        lists: resolve_lists(&pool.handover, Runtime::default()),
+        lists: resolve_lists(&pool.handover, CdiSupport::default()),
         pool: Arc::new(pool),
         vendors: crate::VENDORS,
     }
 }
 
 /// Makes an offer of four cards, indices 0 to 3, whose ids are in the opposite order.
-pub fn cards(pool: Pool) -> Offer {
-    offer("nvidia.com/gpu", pool, (0..4).map(card).collect())
+pub fn four_cards(pool: Pool) -> Offer {
+    offer_of_devices("nvidia.com/gpu", pool, (0..4).map(indexed_card).collect())
 }
 
 /// Makes the card of an index: 0 is `GPU-d`, 3 is `GPU-a`.
-pub fn card(index: u32) -> Device {
+pub fn indexed_card(index: u32) -> Device {
     let letter = ["d", "c", "b", "a"][index as usize];
     Device {
         id: format!("GPU-{letter}").into(),
         pci: None,
         numa: None,
-        ..sample::card(index)
+        ..sample::sample_card(index)
     }
 }
 
 /// Makes the MIG device `part` of the card with index `index`.
-pub fn partition(index: u32, part: u32) -> Device {
-    let (card, partition) = (card(index), sample::partition(index, part));
+pub fn indexed_partition(index: u32, part: u32) -> Device {
+    let (card, partition) = (indexed_card(index), sample::sample_partition(index, part));
     let caps = [9 * part + 12, 9 * part + 13];
     let caps = caps.map(|cap| {
         let path = format!("/dev/nvidia-caps/nvidia-cap{cap}");
-        node(&path, NodeRole::Capability)
+        sample_node(&path, NodeRole::Capability)
     });
     Device {
         kind: Kind::Partition {
@@ -74,22 +74,24 @@ pub fn partition(index: u32, part: u32) -> Device {
 /// Makes the one device under WSL.
 pub fn wsl() -> Device {
     Device {
-        nodes: vec![node("/dev/dxg", NodeRole::Own)],
-        ..Device::card_of("nvidia", "all", "NVIDIA GeForce RTX 4090").with(names::COMBINED, true)
+        nodes: vec![sample_node("/dev/dxg", NodeRole::Own)],
+        ..Device::card_of("nvidia", "all", "NVIDIA GeForce RTX 4090")
+            .with_attribute(names::COMBINED, true)
     }
 }
 
 /// Makes the one device of a Tegra system.
-pub fn tegra() -> Device {
+pub fn tegra_device() -> Device {
     Device {
         index: Some(Index::of_card(0)),
-        ..Device::card_of("nvidia", "tegra", "NVIDIA Tegra Orin").with(names::INTEGRATED, true)
+        ..Device::card_of("nvidia", "tegra", "NVIDIA Tegra Orin")
+            .with_attribute(names::INTEGRATED, true)
     }
 }
 
 /// Makes the vGPU of a guest.
-pub fn vgpu() -> Device {
-    card(0).with(names::PRODUCT, "NVIDIA A40-24Q")
+pub fn vgpu_card() -> Device {
+    indexed_card(0).with_attribute(names::PRODUCT, "NVIDIA A40-24Q")
 }
 
 /// Makes a card of another vendor.
@@ -97,27 +99,27 @@ pub fn foreign() -> Device {
     Device {
         index: Some(Index::of_card(0)),
         nodes: vec![
-            node("/dev/dri/renderD128", NodeRole::Own),
-            node("/dev/kfd", NodeRole::Control),
+            sample_node("/dev/dri/renderD128", NodeRole::Own),
+            sample_node("/dev/kfd", NodeRole::Control),
         ],
         ..Device::card_of("amd", "0x1234", "AMD Instinct MI300X")
     }
 }
 
 /// Makes a pool whose handover is changed by `change`.
-pub fn pool(change: impl FnOnce(&mut Handover)) -> Pool {
-    let mut pool = Pool::all("shop", "nvidia.com/gpu");
+pub fn handover_pool(change: impl FnOnce(&mut Handover)) -> Pool {
+    let mut pool = Pool::of_all_devices("shop", "nvidia.com/gpu");
     change(&mut pool.handover);
     pool
 }
 
 /// Makes a pool with these list strategies.
-pub fn listed(lists: &[ListStrategy]) -> Pool {
-    pool(|handover| handover.lists = lists.to_vec())
+pub fn listed_pool(lists: &[ListStrategy]) -> Pool {
+    handover_pool(|handover| handover.lists = lists.to_vec())
 }
 
 /// Makes a pool that shares its devices.
-pub fn shared(method: Method, replicas: u32) -> Pool {
+pub fn sharing_pool(method: Method, replicas: u32) -> Pool {
     Pool {
         sharing: Sharing {
             method,
@@ -125,16 +127,16 @@ pub fn shared(method: Method, replicas: u32) -> Pool {
             one_per_request: false,
             distinct: Distinct::Off,
         },
-        ..pool(|_| ())
+        ..handover_pool(|_| ())
     }
 }
 
 /// Returns the offer, on a machine that has `extras`.
-pub fn with(extras: Extras, offer: Offer) -> Offer {
+pub fn with_extras(extras: Extras, offer: Offer) -> Offer {
     let backend = |name: &str, extras| Backend {
         name: name.to_owned(),
         extras,
-        ..sample::backend()
+        ..sample::running_backend()
     };
     let snapshot = Snapshot {
         backends: vec![backend("amd", Extras::default()), backend("nvidia", extras)],
@@ -147,14 +149,14 @@ pub fn with(extras: Extras, offer: Offer) -> Offer {
 }
 
 /// Makes the extras of a machine that has every companion.
-pub fn everything() -> Extras {
+pub fn all_extras() -> Extras {
     let rdma = ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"];
     Extras {
         companions: Companions::default()
-            .with(IMEX_CHANNEL, [0, 1])
-            .with(GDS, ["/dev/nvidia-fs0", "/dev/nvidia-fs1"])
-            .with(GDRCOPY, ["/dev/gdrdrv"])
-            .with(MOFED, rdma),
+            .with_class(IMEX_CHANNEL, [0, 1])
+            .with_class(GDS, ["/dev/nvidia-fs0", "/dev/nvidia-fs1"])
+            .with_class(GDRCOPY, ["/dev/gdrdrv"])
+            .with_class(MOFED, rdma),
         ..Extras::default()
     }
 }
@@ -168,11 +170,11 @@ pub fn sicken(offer: &mut Offer, id: &str, reason: &str) {
 }
 
 /// Returns ids in the form that the kubelet sends.
-pub fn ids(ids: &[&str]) -> Vec<String> {
+pub fn to_ids(ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| (*id).to_owned()).collect()
 }
 
-fn units(sharing: &Sharing, device: &Device) -> Vec<Unit> {
+fn device_units(sharing: &Sharing, device: &Device) -> Vec<Unit> {
     let unit = |id: String| Unit {
         id: UnitId::new(id),
         device: device.id.clone(),
@@ -188,11 +190,11 @@ fn units(sharing: &Sharing, device: &Device) -> Vec<Unit> {
     }
 }
 
-fn entry(device: Device) -> Entry {
+fn to_entry(device: Device) -> Entry {
     Entry::from(device)
 }
 
-fn node(path: &str, role: NodeRole) -> DeviceNode {
+fn sample_node(path: &str, role: NodeRole) -> DeviceNode {
     DeviceNode {
         path: path.to_owned(),
         role,

@@ -12,7 +12,7 @@ const VOLTA: [u64; 3] = [7, 0, 0];
 
 /// Returns the reason why a device cannot be shared by the pool's method, or why `auto` does not
 /// choose MPS for it.
-pub(crate) fn obstacle(device: &Device, sharing: &Sharing) -> Option<String> {
+pub(crate) fn method_obstacle(device: &Device, sharing: &Sharing) -> Option<String> {
     match sharing.method {
         Method::None | Method::TimeSlicing => None,
         Method::Mps => mps_obstacle(device, sharing.replicas)
@@ -27,7 +27,7 @@ pub(crate) fn obstacle(device: &Device, sharing: &Sharing) -> Option<String> {
 /// An unknown capability counts as a new one: a failed call must not remove the card's units. MPS
 /// of CUDA 13.1 and later may serve 60 clients; no more than 48 are used here.
 fn mps_clients(capability: Option<&Version>) -> Option<u32> {
-    match capability.map_or(VOLTA, Version::numbers) {
+    match capability.map_or(VOLTA, Version::to_numbers) {
         old if old < MPS => None,
         // NVIDIA's mps-control-daemon allows only 16 clients on V100 (7.0) too, because it compares
         // with 7.5.
@@ -63,7 +63,7 @@ fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
 fn no_shares(device: &Device) -> Option<String> {
     let capability = compute_capability(device);
     match capability {
-        Some(capability) if capability.numbers() >= VOLTA => None,
+        Some(capability) if capability.to_numbers() >= VOLTA => None,
         _ => Some(format!(
             "MPS keeps clients to their share from compute capability 7.0 on, and that of the card \
              is {}",

@@ -14,14 +14,14 @@ mod wish;
 use cdi::is_device;
 use config::{IdStrategy, NvidiaCdi};
 use model::{Backend, Device as Card, DriverFile, DriverFiles, FileKind, NodeRole, Snapshot};
-use rules::{ContainerEdits, KindEdits, NamedEdits, Nodes, SpecRequest, SpecScope, Specs};
+use rules::{ContainerEdits, KindEdits, NamedEdits, NodeFacts, SpecRequest, SpecScope, Specs};
 
 use self::{
-    flag::Flags,
+    flag::CdiFeatureFlags,
     hook::{Hooks, SYMLINKS},
-    mount::{at, mount},
+    mount::{file_mount, mount_at},
     platform::compat,
-    wish::Wish,
+    wish::SpecContents,
 };
 use crate::{
     NVIDIA,
@@ -37,17 +37,17 @@ const VOID: (&str, &str) = ("NVIDIA_VISIBLE_DEVICES", "void");
 const MANAGEMENT: &str = "management.nvidia.com/gpu";
 
 /// Specs in progress.
-struct Maker<'a> {
+struct SpecsInProgress<'a> {
     snapshot: &'a Snapshot,
     backend: &'a Backend,
     files: &'a DriverFiles,
     /// Driver files that containers are given with any device.
     contents: Vec<&'a DriverFile>,
     cdi: &'a NvidiaCdi,
-    flags: Flags,
-    wish: &'a Wish,
+    flags: CdiFeatureFlags,
+    wish: &'a SpecContents,
     hooks: Hooks<'a>,
-    nodes: Nodes<'a>,
+    nodes: NodeFacts<'a>,
     notes: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ struct Maker<'a> {
 ///
 /// # Errors
 /// The probe has not reported the driver's files yet.
-pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
+pub(crate) fn build_specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
     let SpecRequest {
         snapshot,
         settings,
@@ -63,10 +63,10 @@ pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
         previous,
     } = request;
     let cdi = &settings.nvidia.cdi;
-    let Some(wish) = Wish::in_scope(scope, snapshot) else {
+    let Some(wish) = SpecContents::in_scope(scope, snapshot) else {
         return Ok(Specs::default());
     };
-    if backend(snapshot).is_none_or(|backend| backend.extras.files.is_none()) {
+    if nvidia_backend(snapshot).is_none_or(|backend| backend.extras.files.is_none()) {
         let why = "the probe has not told of the driver's files, so specs are not made";
         return Err(why.to_owned());
     }
@@ -82,25 +82,30 @@ pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
 ///
 /// A device that is still in the snapshot, but whose nodes are no longer visible, keeps its edits
 /// from `previous`: a container runtime refuses a container with an unknown name.
-fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi, previous: &[KindEdits]) -> Specs {
+fn by_class(
+    snapshot: &Snapshot,
+    wish: &SpecContents,
+    cdi: &NvidiaCdi,
+    previous: &[KindEdits],
+) -> Specs {
     let nothing = DriverFiles::default();
-    let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
+    let Some(mut maker) = SpecsInProgress::new(snapshot, wish, cdi, &nothing) else {
         return Specs::default();
     };
-    let mut specs: Vec<KindEdits> = maker.gpus(previous).into_iter().collect();
+    let mut specs: Vec<KindEdits> = maker.gpu_spec(previous).into_iter().collect();
     specs.extend(maker.channels());
     let companions = &maker.backend.extras.companions;
     let others = [
-        (GDRCOPY, wish.gdrcopy, companions.of(GDRCOPY)),
-        (GDS, wish.gds, companions.of(GDS)),
-        (MOFED, wish.mofed, companions.of(MOFED)),
+        (GDRCOPY, wish.gdrcopy, companions.list_class(GDRCOPY)),
+        (GDS, wish.gds, companions.list_class(GDS)),
+        (MOFED, wish.mofed, companions.list_class(MOFED)),
     ];
     for (class, wanted, nodes) in others {
         if wanted && !nodes.is_empty() {
-            specs.push(maker.whole(class, nodes));
+            specs.push(maker.companion_spec(class, nodes));
         }
     }
-    maker.note();
+    maker.add_spec_notes();
     Specs {
         specs,
         notes: maker.notes,
@@ -109,46 +114,50 @@ fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi, previous: &[KindE
 
 /// Returns the spec for containers that manage the node: the one device `all`, with every node of
 /// the driver and its files.
-fn management(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Specs {
+fn management(snapshot: &Snapshot, wish: &SpecContents, cdi: &NvidiaCdi) -> Specs {
     let nothing = DriverFiles::default();
-    let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
+    let Some(mut maker) = SpecsInProgress::new(snapshot, wish, cdi, &nothing) else {
         return Specs::default();
     };
-    let cards = maker.cards();
+    let cards = maker.nvidia_devices();
     let own = cards.iter().flat_map(|card| &card.nodes);
     let own = own.map(|node| &node.path).chain(&maker.files.board_nodes);
     let own = own.map(String::as_str);
     let every = maker.files.nodes.keys().map(String::as_str);
     let every = every.filter(|path| path.starts_with("/dev/nvidia"));
     let paths: Vec<&str> = own.chain(every).collect();
-    let edits = maker.nodes.edits(paths);
+    let edits = maker.nodes.make_node_edits(paths);
     let mut specs = Vec::new();
     match edits.is_empty() {
         true => maker
             .notes
             // A CDI device without edits is invalid, so there is no spec.
             .push("there is no device node of the driver".to_owned()),
-        false => specs.push(spec(MANAGEMENT, vec![device(ALL, edits)], maker.driver())),
+        false => specs.push(kind_edits(
+            MANAGEMENT,
+            vec![named_edits(ALL, edits)],
+            maker.common_edits(),
+        )),
     }
-    maker.note();
+    maker.add_spec_notes();
     Specs {
         specs,
         notes: maker.notes,
     }
 }
 
-// === impl Maker ===
+// === impl SpecsInProgress ===
 
-impl<'a> Maker<'a> {
+impl<'a> SpecsInProgress<'a> {
     fn new(
         snapshot: &'a Snapshot,
-        wish: &'a Wish,
+        wish: &'a SpecContents,
         cdi: &'a NvidiaCdi,
         nothing: &'a DriverFiles,
     ) -> Option<Self> {
-        let backend = backend(snapshot)?;
+        let backend = nvidia_backend(snapshot)?;
         let files = backend.extras.files.as_deref().unwrap_or(nothing);
-        let flags = Flags::of(cdi);
+        let flags = CdiFeatureFlags::from_cdi_section(cdi);
         let contents = files.files.iter().filter(|file| match file.kind {
             FileKind::Gds => false,
             FileKind::Ipc => flags.ipc,
@@ -164,7 +173,7 @@ impl<'a> Maker<'a> {
             flags,
             wish,
             hooks: Hooks::new(cdi, files),
-            nodes: Nodes {
+            nodes: NodeFacts {
                 root: &wish.dev_root,
                 at_home: &backend.extras.host_nodes,
                 stats: &files.nodes,
@@ -176,16 +185,16 @@ impl<'a> Maker<'a> {
 
     /// Returns the spec of cards and MIG devices, with `all` for all of them; `None` without
     /// devices.
-    fn gpus(&mut self, previous: &[KindEdits]) -> Option<KindEdits> {
+    fn gpu_spec(&mut self, previous: &[KindEdits]) -> Option<KindEdits> {
         let before = previous.iter().find(|spec| spec.kind == KINDS[0]);
         let mut devices: Vec<NamedEdits> = Vec::new();
         let mut all = ContainerEdits::default();
-        for card in self.cards() {
+        for card in self.nvidia_devices() {
             // Cards in MIG mode are listed too. NVIDIA's device plugin leaves them out, so its
             // strategy `none` hands out names without a CDI device.
-            let edits = self.edits(card);
-            all.add(edits.clone());
-            for name in &self.names(card) {
+            let edits = self.device_edits(card);
+            all.append_edits(edits.clone());
+            for name in &self.spec_names(card) {
                 // A name that is not valid in CDI would make the runtime reject the whole file.
                 if !is_device(name) {
                     self.notes.push(format!(
@@ -194,9 +203,9 @@ impl<'a> Maker<'a> {
                 } else if !edits.is_empty() {
                     devices.push(NamedEdits {
                         annotations: self.annotations(card),
-                        ..device(name, edits.clone())
+                        ..named_edits(name, edits.clone())
                     });
-                } else if let Some(kept) = before.and_then(|spec| spec.device(name)) {
+                } else if let Some(kept) = before.and_then(|spec| spec.find_named_edits(name)) {
                     devices.push(kept.clone());
                 } else {
                     self.notes.push(format!(
@@ -209,79 +218,86 @@ impl<'a> Maker<'a> {
             return None;
         }
         if !all.is_empty() && !devices.iter().any(|device| device.name == ALL) {
-            devices.push(device(ALL, all));
+            devices.push(named_edits(ALL, all));
         }
         let kind = format!("{VENDOR}/{GPU}");
-        Some(spec(&kind, devices, self.driver()))
+        Some(kind_edits(&kind, devices, self.common_edits()))
     }
 
     /// Returns the spec of the IMEX channels that are wanted and on the node.
     fn channels(&self) -> Option<KindEdits> {
-        let there = self.backend.extras.companions.numbers(IMEX_CHANNEL);
+        let there = self.backend.extras.companions.list_numbers(IMEX_CHANNEL);
         let there: Vec<u32> = there.collect();
         let channels = self.wish.imex.iter().filter(|n| there.contains(n));
         let devices: Vec<NamedEdits> = channels
             .map(|n| {
                 let path = format!("/dev/nvidia-caps-imex-channels/channel{n}");
-                device(&n.to_string(), self.nodes.edits([path]))
+                named_edits(&n.to_string(), self.nodes.make_node_edits([path]))
             })
             .collect();
         let kind = format!("{VENDOR}/{IMEX_CHANNEL}");
-        (!devices.is_empty()).then(|| spec(&kind, devices, void()))
+        (!devices.is_empty()).then(|| kind_edits(&kind, devices, void()))
     }
 
     /// Returns the spec of a companion class, with the one device `all`.
-    fn whole(&self, class: &str, nodes: &[String]) -> KindEdits {
-        let mut edits = self.nodes.edits(nodes);
+    fn companion_spec(&self, class: &str, nodes: &[String]) -> KindEdits {
+        let mut edits = self.nodes.make_node_edits(nodes);
         if class == GDS {
             let files = self.files.files.iter();
             let files = files.filter(|file| file.kind == FileKind::Gds);
             edits
                 .mounts
-                .extend(files.map(|file| mount(&self.cdi.driver_root, file)));
+                .extend(files.map(|file| file_mount(&self.cdi.driver_root, file)));
         }
         let kind = format!("{VENDOR}/{class}");
-        spec(&kind, vec![device(ALL, edits)], void())
+        kind_edits(&kind, vec![named_edits(ALL, edits)], void())
     }
 
     /// Returns the edits that every container with a device gets.
-    fn driver(&self) -> ContainerEdits {
-        let shared = self.cards().into_iter().flat_map(|card| &card.nodes);
+    fn common_edits(&self) -> ContainerEdits {
+        let shared = self
+            .nvidia_devices()
+            .into_iter()
+            .flat_map(|card| &card.nodes);
         let shared = shared.filter(|node| node.role == NodeRole::Control);
-        let mut edits = self.nodes.edits(shared.map(|node| &node.path));
+        let mut edits = self.nodes.make_node_edits(shared.map(|node| &node.path));
         // Without this value NVIDIA's runtime adds all devices of a CUDA image's variable a second
         // time.
-        edits.add(void());
+        edits.append_edits(void());
         let folders: Vec<&str> = layout::cuda_folders(&self.contents).into_iter().collect();
         if !folders.is_empty() && self.files.platform.is_usual() {
             let folders = folders.join(":");
-            edits.set("NVIDIA_CTK_LIBCUDA_DIR", folders);
+            edits.set_variable("NVIDIA_CTK_LIBCUDA_DIR", folders);
         }
         let root = &self.cdi.driver_root;
         let files = self.contents.iter();
-        edits.mounts.extend(files.map(|file| mount(root, file)));
-        if !self.hooks.has(SYMLINKS) {
+        edits
+            .mounts
+            .extend(files.map(|file| file_mount(root, file)));
+        if !self.hooks.makes_hook(SYMLINKS) {
             // No hook makes the links, so the files are mounted under the links' names.
-            let links = layout::links(&self.contents);
-            let links = links.iter().map(|(path, link)| at(root, link.file, path));
+            let links = layout::container_links(&self.contents);
+            let links = links
+                .iter()
+                .map(|(path, link)| mount_at(root, link.file, path));
             edits.mounts.extend(links);
         }
         let driver = self.backend.driver.as_ref();
         let platform = self.files.platform;
-        let compat = compat(platform, driver, &self.cards());
+        let compat = compat(platform, driver, &self.nvidia_devices());
         edits.hooks = self.hooks.common(&self.contents, platform, compat);
         edits
     }
 
     /// Returns NVIDIA's devices in the snapshot.
-    fn cards(&self) -> Vec<&'a Card> {
+    fn nvidia_devices(&self) -> Vec<&'a Card> {
         let entries = self.snapshot.devices.iter();
         let cards = entries.map(|entry| &*entry.device);
         cards.filter(|card| card.vendor == NVIDIA.name).collect()
     }
 
     /// Returns the CDI names of a device, each once.
-    fn names(&self, card: &Card) -> Vec<String> {
+    fn spec_names(&self, card: &Card) -> Vec<String> {
         let ids: &[IdStrategy] = match &self.wish.ids[..] {
             [] => &[IdStrategy::Uuid],
             ids => ids,
@@ -294,11 +310,11 @@ impl<'a> Maker<'a> {
 }
 
 /// Returns the backend of NVIDIA's probe.
-fn backend(snapshot: &Snapshot) -> Option<&Backend> {
-    snapshot.backend(NVIDIA.name)
+fn nvidia_backend(snapshot: &Snapshot) -> Option<&Backend> {
+    snapshot.find_backend(NVIDIA.name)
 }
 
-fn device(name: &str, edits: ContainerEdits) -> NamedEdits {
+fn named_edits(name: &str, edits: ContainerEdits) -> NamedEdits {
     NamedEdits {
         name: name.to_owned(),
         container_edits: edits,
@@ -306,7 +322,7 @@ fn device(name: &str, edits: ContainerEdits) -> NamedEdits {
     }
 }
 
-fn spec(kind: &str, devices: Vec<NamedEdits>, common: ContainerEdits) -> KindEdits {
+fn kind_edits(kind: &str, devices: Vec<NamedEdits>, common: ContainerEdits) -> KindEdits {
     KindEdits {
         kind: kind.to_owned(),
         devices,
@@ -317,7 +333,7 @@ fn spec(kind: &str, devices: Vec<NamedEdits>, common: ContainerEdits) -> KindEdi
 /// Returns the edits that only set the variable to `void`.
 fn void() -> ContainerEdits {
     let mut edits = ContainerEdits::default();
-    edits.set(VOID.0, VOID.1);
+    edits.set_variable(VOID.0, VOID.1);
     edits
 }
 

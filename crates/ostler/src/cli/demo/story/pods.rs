@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use api::ListedDevice;
 use model::CauseKind;
-use sim::kubelet::{Admitted, Devices, Kubelet, Pod, WaitError};
+use sim::kubelet::{AdmittedPod, Kubelet, PluginDevices, Pod, WaitError};
 use tokio::time::timeout;
 
 use super::DEADLINE;
@@ -19,9 +19,9 @@ pub(super) async fn admit(
     name: &str,
     resource: &str,
     count: usize,
-) -> anyhow::Result<Admitted> {
-    let pod = Pod::new("default", name).container("main", [(resource, count)]);
-    let admitted = timeout(DEADLINE, kubelet.admit(pod)).await;
+) -> anyhow::Result<AdmittedPod> {
+    let pod = Pod::new("default", name).with_container("main", [(resource, count)]);
+    let admitted = timeout(DEADLINE, kubelet.admit_pod(pod)).await;
     let admitted = admitted.with_context(|| {
         let seconds = DEADLINE.as_secs();
         format!("it did not happen within {seconds} s: pod {name} is admitted")
@@ -30,7 +30,7 @@ pub(super) async fn admit(
 }
 
 /// Ids of the devices of a pod.
-pub(super) fn held(admitted: &Admitted) -> Vec<String> {
+pub(super) fn held(admitted: &AdmittedPod) -> Vec<String> {
     let containers = admitted.containers.values();
     let ids = containers.flat_map(|granted| granted.devices.values().flatten());
     ids.cloned().collect()
@@ -43,11 +43,11 @@ pub(super) async fn wait(
     limit: Duration,
     right: impl Fn(&str, bool) -> bool,
 ) -> Result<(), WaitError> {
-    let all = |devices: &Devices| {
+    let all = |devices: &PluginDevices| {
         let mut devices = devices.iter();
         devices.all(|(id, device)| right(id, device.healthy))
     };
-    kubelet.wait(resource, all, limit).await.map(|_| ())
+    kubelet.wait_devices(resource, all, limit).await.map(|_| ())
 }
 
 /// True if a verdict has both causes: the event and the loss.

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use api::{Devices, ListedDevice};
+use api::{DevicePage, ListedDevice};
 use comfy_table::Table;
 use model::{AttributeName, Kind, Value};
-use sim::kubelet::{Admitted, Capacity, Kubelet};
+use sim::kubelet::{AdmittedPod, DeviceCounts, Kubelet};
 use tokio::time::Instant;
 
 use super::super::{
-    super::table::table,
+    super::table::new_table,
     tell::{bad, good, list, time},
 };
 
@@ -74,7 +74,7 @@ pub(super) fn sort(entries: &mut [&ListedDevice]) {
 }
 
 /// Describes the driver and the number of devices.
-pub(super) fn driver(snapshot: &Devices) -> String {
+pub(super) fn driver(snapshot: &DevicePage) -> String {
     let (cards, parts): (Vec<_>, Vec<_>) = snapshot
         .devices
         .iter()
@@ -102,11 +102,11 @@ pub(super) fn driver(snapshot: &Devices) -> String {
 }
 
 /// Table of the cards, with their partitions.
-pub(super) fn cards(snapshot: &Devices) -> Table {
+pub(super) fn cards(snapshot: &DevicePage) -> Table {
     let partition = |entry: &ListedDevice| matches!(entry.device.kind, Kind::Partition { .. });
     let any = snapshot.devices.iter().any(partition);
     let header = ["GPU", "MODEL", "MEMORY", "PCI", "NUMA", "MIG DEVICES"];
-    let mut rows = table(&header[..header.len() - usize::from(!any)]);
+    let mut rows = new_table(&header[..header.len() - usize::from(!any)]);
     let mut entries: Vec<&ListedDevice> = snapshot.devices.iter().collect();
     sort(&mut entries);
     for entry in &entries {
@@ -114,10 +114,10 @@ pub(super) fn cards(snapshot: &Devices) -> Table {
         let Kind::Card { partitioned } = device.kind else {
             continue;
         };
-        let mib = device.memory().map(|bytes| bytes >> 20);
+        let mib = device.memory_bytes().map(|bytes| bytes >> 20);
         let mut row = vec![
             index_or_id(entry),
-            or_dash(device.product()),
+            or_dash(device.product_name()),
             mib.map_or_else(|| "-".to_owned(), |mib| format!("{mib} MiB")),
             or_dash(device.pci),
             or_dash(device.numa),
@@ -152,9 +152,9 @@ fn parts(entries: &[&ListedDevice], card: &ListedDevice, partitioned: bool) -> S
 
 /// Table of the registered resources: number of devices, socket, and time since the agent's start.
 pub(super) fn resources(kubelet: &Kubelet, started: Instant) -> Table {
-    let mut rows = table(&["RESOURCE", "DEVICES", "SOCKET", "AFTER"]);
-    for (resource, Capacity { allocatable, .. }) in kubelet.node() {
-        let first = kubelet.lists(&resource).into_iter().next();
+    let mut rows = new_table(&["RESOURCE", "DEVICES", "SOCKET", "AFTER"]);
+    for (resource, DeviceCounts { allocatable, .. }) in kubelet.node_status() {
+        let first = kubelet.device_lists(&resource).into_iter().next();
         let (socket, after) = match first {
             Some(list) => (list.endpoint, time(list.at.duration_since(started))),
             None => ("-".to_owned(), "-".to_owned()),
@@ -165,7 +165,7 @@ pub(super) fn resources(kubelet: &Kubelet, started: Instant) -> Table {
 }
 
 /// Lists everything that the containers of a pod got.
-pub(super) fn granted(admitted: &Admitted) -> String {
+pub(super) fn granted(admitted: &AdmittedPod) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     for container in admitted.containers.values() {
         for (resource, ids) in &container.devices {
@@ -202,8 +202,8 @@ pub(super) fn way_out(entry: &ListedDevice) -> String {
 /// Describes the change of capacity and allocatable in the node's status, for the resources that
 /// changed.
 pub(super) fn change(
-    before: &BTreeMap<String, Capacity>,
-    after: &BTreeMap<String, Capacity>,
+    before: &BTreeMap<String, DeviceCounts>,
+    after: &BTreeMap<String, DeviceCounts>,
 ) -> String {
     let mut text = "\nWhat the kubelet tells the cluster:\n".to_owned();
     for (resource, now) in after {

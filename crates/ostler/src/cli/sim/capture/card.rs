@@ -3,45 +3,45 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use nvml::{Device, Error};
-use sim::{profile::Card, state::Model};
+use nvml::{DeviceHandle, Error};
+use sim::{profile::ProfileCard, state::GpuModel};
 
-use super::{Capture, slug};
+use super::{Capture, make_slug};
 
 impl Capture<'_> {
     /// Reads a card, and adds its model to `models`.
     ///
     /// # Errors
     /// The driver gives no PCI address, name or memory size.
-    pub(super) fn card(
+    pub(super) fn capture_card(
         &mut self,
-        device: Device<'_>,
+        device: DeviceHandle<'_>,
         position: usize,
-        models: &mut BTreeMap<String, Model>,
-    ) -> anyhow::Result<Card> {
+        models: &mut BTreeMap<String, GpuModel>,
+    ) -> anyhow::Result<ProfileCard> {
         let pci = device
-            .pci()?
+            .read_pci_address()?
             .context("the driver gives it no PCI address")?
             .to_string()
             .parse()?;
-        let model = self.product(device, pci)?;
-        let mig = self.migs(device, &model);
-        let key = place(models, model);
+        let model = self.capture_model(device, pci)?;
+        let mig = self.capture_migs(device, &model);
+        let key = add_model(models, model);
         let keep = self.keep_ids;
         let id = |fact: Result<String, Error>| keep.then_some(fact.ok()).flatten();
-        let minor = device.minor().ok();
-        let numa = self.host.numa();
+        let minor = device.read_minor().ok();
+        let numa = self.host.numa_nodes();
         let own = device.memory_node().ok();
         let uuids = mig
             .as_ref()
             .map(|migs| migs.iter().map(|m| m.uuid.clone()).collect());
-        Ok(Card {
+        Ok(ProfileCard {
             pci,
-            under: self.host.under(pci, &mut self.notes),
-            numa: self.host.node(pci),
+            under: self.host.bridge_path(pci, &mut self.notes),
+            numa: self.host.numa_node(pci),
             memory_numa: own.filter(|own| numa.iter().any(|node| node.node == *own)),
             model: Some(key),
-            uuid: id(device.uuid()),
+            uuid: id(device.read_uuid()),
             serial: id(device.serial()),
             // The minor number is the position on most machines; a profile has the exceptions only.
             minor: minor.filter(|minor| usize::try_from(*minor) != Ok(position)),
@@ -54,9 +54,9 @@ impl Capture<'_> {
 }
 
 /// Adds a model, and returns its key. Two cards have one model if they differ in their sensors only.
-fn place(models: &mut BTreeMap<String, Model>, model: Model) -> String {
-    let alike = |known: &Model| {
-        Model {
+fn add_model(models: &mut BTreeMap<String, GpuModel>, model: GpuModel) -> String {
+    let alike = |known: &GpuModel| {
+        GpuModel {
             idle: known.idle.clone(),
             ..model.clone()
         } == *known
@@ -64,7 +64,7 @@ fn place(models: &mut BTreeMap<String, Model>, model: Model) -> String {
     if let Some((key, _)) = models.iter().find(|(_, known)| alike(known)) {
         return key.clone();
     }
-    let name = slug(&model.name);
+    let name = make_slug(&model.name);
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
     let free = names.find(|name| !models.contains_key(name));

@@ -7,11 +7,11 @@ use std::{
 
 use sim::{
     BusId,
-    profile::Switch,
-    state::{NumaNode, Other, VgpuHost},
+    profile::ProfileSwitch,
+    state::{NumaNode, OtherFunction, VgpuHost},
 };
 
-use super::notes::Notes;
+use super::notes::CaptureNotes;
 
 /// Folder of the PCI functions (Linux, Documentation/ABI/testing/sysfs-bus-pci).
 const BUS: &str = "sys/bus/pci/devices";
@@ -22,29 +22,29 @@ const NVIDIA: &str = "10de";
 
 /// Reader of the host's files.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct HostFiles {
     root: PathBuf,
 }
 
 /// PCI functions other than the cards.
 #[derive(Debug, Default)]
-pub(super) struct Functions {
-    pub(super) switches: Vec<Switch>,
-    pub(super) others: Vec<Other>,
+pub(super) struct PciFunctions {
+    pub(super) switches: Vec<ProfileSwitch>,
+    pub(super) others: Vec<OtherFunction>,
 }
 
-// === impl Host ===
+// === impl HostFiles ===
 
-impl Host {
+impl HostFiles {
     pub(super) fn new(root: &Path) -> Self {
         let root = root.to_owned();
         Self { root }
     }
 
     /// Product name of the machine, from the firmware: DMI, or the device tree on ARM boards.
-    pub(super) fn product(&self) -> Option<String> {
+    pub(super) fn product_name(&self) -> Option<String> {
         let files = ["sys/class/dmi/id/product_name", "proc/device-tree/model"];
-        files.iter().find_map(|file| self.text(file))
+        files.iter().find_map(|file| self.read_host_file(file))
     }
 
     /// True on WSL: its device node is there, and the driver's usual one is not.
@@ -54,18 +54,18 @@ impl Host {
     }
 
     /// Reads the NUMA nodes, with their processors and memory.
-    pub(super) fn numa(&self) -> Vec<NumaNode> {
+    pub(super) fn numa_nodes(&self) -> Vec<NumaNode> {
         let folder = "sys/devices/system/node";
         let mut nodes: Vec<NumaNode> = self
-            .names(folder)
+            .list_folder(folder)
             .iter()
             .filter_map(|name| name.strip_prefix("node")?.parse().ok())
             .map(|node| NumaNode {
                 node,
                 cpus: self
-                    .text(&format!("{folder}/node{node}/cpulist"))
+                    .read_host_file(&format!("{folder}/node{node}/cpulist"))
                     .unwrap_or_default(),
-                memory_gib: self.memory(&format!("{folder}/node{node}/meminfo")),
+                memory_gib: self.node_memory_gib(&format!("{folder}/node{node}/meminfo")),
             })
             .collect();
         nodes.sort_by_key(|node| node.node);
@@ -73,18 +73,20 @@ impl Host {
     }
 
     /// Reads the NUMA node of a function. The kernel writes -1 for none, which does not parse here.
-    pub(super) fn node(&self, pci: BusId) -> Option<u32> {
-        self.text(&format!("{BUS}/{pci}/numa_node"))?.parse().ok()
+    pub(super) fn numa_node(&self, pci: BusId) -> Option<u32> {
+        self.read_host_file(&format!("{BUS}/{pci}/numa_node"))?
+            .parse()
+            .ok()
     }
 
     /// Reads the class of a function, such as `030200`.
-    pub(super) fn class(&self, pci: BusId) -> Option<String> {
-        self.hex(pci, "class")
+    pub(super) fn pci_class(&self, pci: BusId) -> Option<String> {
+        self.read_hex(pci, "class")
     }
 
     /// Reads the path of bridges above a function: its folder's parent in /sys/devices. If the bus
     /// does not show the function, notes that and returns a PCI root.
-    pub(super) fn under(&self, pci: BusId, notes: &mut Notes) -> String {
+    pub(super) fn bridge_path(&self, pci: BusId, notes: &mut CaptureNotes) -> String {
         let real = fs_err::canonicalize(self.root.join(BUS).join(pci.to_string())).ok();
         let devices = fs_err::canonicalize(self.root.join("sys/devices")).ok();
         let parent = real
@@ -97,7 +99,7 @@ impl Host {
         parent.unwrap_or_else(|| {
             // WSL shows its cards on no PCI bus.
             if !self.is_wsl() {
-                notes.add(&format!(
+                notes.add_note(&format!(
                     "the way to {pci} is left out: the PCI bus does not show it"
                 ));
             }
@@ -107,17 +109,17 @@ impl Host {
 
     /// True if a function is an NVSwitch: NVIDIA's bridge of the class "other" (0680).
     pub(super) fn is_switch(&self, pci: BusId) -> bool {
-        self.hex(pci, "vendor").as_deref() == Some(NVIDIA)
+        self.read_hex(pci, "vendor").as_deref() == Some(NVIDIA)
             && self
-                .class(pci)
+                .pci_class(pci)
                 .is_some_and(|class| class.starts_with("0680"))
     }
 
     /// Reads the functions of interest other than the cards: NVSwitches, network, storage, other
     /// accelerators. A function without a driver is left out.
-    pub(super) fn functions(&self, cards: &[BusId]) -> Functions {
-        let mut found = Functions::default();
-        let names = self.names(BUS);
+    pub(super) fn functions(&self, cards: &[BusId]) -> PciFunctions {
+        let mut found = PciFunctions::default();
+        let names = self.list_folder(BUS);
         let mut addresses: Vec<BusId> = names.iter().filter_map(|n| n.parse().ok()).collect();
         addresses.sort_unstable();
         for pci in addresses.into_iter().filter(|pci| !cards.contains(pci)) {
@@ -127,16 +129,18 @@ impl Host {
                 .as_deref()
                 .and_then(Path::file_name)
                 .and_then(OsStr::to_str);
-            let ids = self.hex(pci, "vendor").zip(self.hex(pci, "device"));
+            let ids = self
+                .read_hex(pci, "vendor")
+                .zip(self.read_hex(pci, "device"));
             let (Some(driver), Some((vendor, device)), Some(class)) =
-                (driver, ids, self.class(pci))
+                (driver, ids, self.pci_class(pci))
             else {
                 continue;
             };
-            let (id, numa) = (format!("{vendor}:{device}"), self.node(pci));
-            let under = self.under(pci, &mut Notes::default());
+            let (id, numa) = (format!("{vendor}:{device}"), self.numa_node(pci));
+            let under = self.bridge_path(pci, &mut CaptureNotes::default());
             if self.is_switch(pci) {
-                found.switches.push(Switch {
+                found.switches.push(ProfileSwitch {
                     pci,
                     id,
                     under,
@@ -146,7 +150,7 @@ impl Host {
                 });
             } else if matters(&class) {
                 let driver = driver.to_owned();
-                found.others.push(Other {
+                found.others.push(OtherFunction {
                     pci,
                     id,
                     class,
@@ -160,7 +164,7 @@ impl Host {
     }
 
     /// Reads the host's driver from the PCI configuration space of the first vGPU that has it.
-    pub(super) fn vgpu(&self, cards: &[BusId]) -> Option<VgpuHost> {
+    pub(super) fn vgpu_host(&self, cards: &[BusId]) -> Option<VgpuHost> {
         cards.iter().find_map(|pci| {
             // Without CAP_SYS_ADMIN the kernel gives the first 64 bytes only
             // (drivers/pci/pci-sysfs.c, `pci_read_config`), and no capability is found.
@@ -169,26 +173,26 @@ impl Host {
         })
     }
 
-    fn memory(&self, file: &str) -> u64 {
-        let text = self.text(file).unwrap_or_default();
+    fn node_memory_gib(&self, file: &str) -> u64 {
+        let text = self.read_host_file(file).unwrap_or_default();
         let total = text.lines().find(|line| line.contains("MemTotal:"));
         let kib = total.and_then(|line| line.split_whitespace().nth_back(1)?.parse().ok());
         // `MemTotal` lacks the memory that the kernel reserves at boot: round up to whole GiB.
         kib.unwrap_or(0_u64).div_ceil(1 << 20)
     }
 
-    fn hex(&self, pci: BusId, file: &str) -> Option<String> {
-        let text = self.text(&format!("{BUS}/{pci}/{file}"))?;
+    fn read_hex(&self, pci: BusId, file: &str) -> Option<String> {
+        let text = self.read_host_file(&format!("{BUS}/{pci}/{file}"))?;
         Some(text.trim_start_matches("0x").to_owned())
     }
 
-    fn text(&self, file: &str) -> Option<String> {
+    fn read_host_file(&self, file: &str) -> Option<String> {
         let text = fs_err::read_to_string(self.root.join(file)).ok()?;
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    fn names(&self, folder: &str) -> Vec<String> {
+    fn list_folder(&self, folder: &str) -> Vec<String> {
         let entries = fs_err::read_dir(self.root.join(folder))
             .into_iter()
             .flatten();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nvml::{Code, Device, Remote};
-use sim::{BusId, profile::Card};
+use nvml::{DeviceHandle, LinkRemote, ReturnCode};
+use sim::{BusId, profile::ProfileCard};
 
 use super::Capture;
 
@@ -14,7 +14,7 @@ const DOWN: &str = "down";
 
 impl Capture<'_> {
     /// Reads the links of all cards. All cards must be known: a link's end is found by PCI address.
-    pub(super) fn links(&mut self, cards: &mut [Card]) {
+    pub(super) fn capture_links(&mut self, cards: &mut [ProfileCard]) {
         let addresses: Vec<_> = cards.iter().map(|card| card.pci).collect();
         for card in cards {
             let device = card.pci.to_string().parse().ok();
@@ -22,18 +22,18 @@ impl Capture<'_> {
                 continue;
             };
             let mut links = BTreeMap::new();
-            for end in ends(device) {
+            for end in link_ends(device) {
                 let known = match end {
                     None => Some(DOWN.to_owned()),
                     Some((_, Some(at))) if addresses.contains(&at) || self.host.is_switch(at) => {
                         Some(at.to_string())
                     }
-                    Some((Remote::Switch, _)) => Some(FABRIC.to_owned()),
+                    Some((LinkRemote::Switch, _)) => Some(FABRIC.to_owned()),
                     Some(_) => None,
                 };
                 match known {
                     Some(end) => *links.entry(end).or_insert(0) += 1,
-                    None => self.notes.add(&format!(
+                    None => self.notes.add_note(&format!(
                         "a link of card {} is left out: it leads to no card and no NVSwitch",
                         card.pci
                     )),
@@ -46,9 +46,9 @@ impl Capture<'_> {
 
 /// Reads the end of each link of a card: its kind and PCI address, or `None` for a link that is down.
 /// A link that gives an error is left out. A card that is lost, or without NVLinks, ends the loop.
-fn ends(device: Device<'_>) -> Vec<Option<(Remote, Option<BusId>)>> {
+fn link_ends(device: DeviceHandle<'_>) -> Vec<Option<(LinkRemote, Option<BusId>)>> {
     let mut found = Vec::new();
-    for link in 0..Device::LINKS {
+    for link in 0..DeviceHandle::LINKS {
         match device.link_up(link) {
             Ok(true) => {
                 let at = device.link_remote_pci(link).ok().flatten();
@@ -58,7 +58,12 @@ fn ends(device: Device<'_>) -> Vec<Option<(Remote, Option<BusId>)>> {
             Ok(false) => found.push(None),
             // NVML answers INVALID_ARGUMENT for a link number that the card does not have (nvml.h,
             // nvmlDeviceGetNvLinkState).
-            Err(error) if error.is_fatal() || error.code() == Some(Code::INVALID_ARGUMENT) => break,
+            Err(error)
+                if error.is_fatal()
+                    || error.return_code() == Some(ReturnCode::INVALID_ARGUMENT) =>
+            {
+                break;
+            }
             Err(error) if link == 0 && error.is_not_supported() => break,
             Err(_) => {}
         }

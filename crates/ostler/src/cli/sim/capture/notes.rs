@@ -4,25 +4,25 @@ use std::collections::BTreeSet;
 
 /// Notes on values that could not be read, each text once.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct CaptureNotes {
     seen: BTreeSet<String>,
     lines: Vec<String>,
 }
 
-// === impl Notes ===
+// === impl CaptureNotes ===
 
-impl Notes {
+impl CaptureNotes {
     /// Adds a note, unless it is there already.
-    pub(super) fn add(&mut self, line: &str) {
+    pub(super) fn add_note(&mut self, line: &str) {
         if self.seen.insert(line.to_owned()) {
             self.lines.push(line.to_owned());
         }
     }
 
     /// Returns a fact. On an error adds a note, and returns `default`.
-    pub(super) fn or<T>(&mut self, what: &str, fact: Result<T, nvml::Error>, default: T) -> T {
+    pub(super) fn read_or<T>(&mut self, what: &str, fact: Result<T, nvml::Error>, default: T) -> T {
         fact.unwrap_or_else(|error| {
-            self.add(&format!("{what} is left out: {error}"));
+            self.add_note(&format!("{what} is left out: {error}"));
             default
         })
     }
@@ -33,14 +33,14 @@ impl Notes {
             Ok(fact) => Some(fact),
             Err(error) if error.is_not_supported() => None,
             Err(error) => {
-                self.add(&format!("{what} is left out: {error}"));
+                self.add_note(&format!("{what} is left out: {error}"));
                 None
             }
         }
     }
 
     /// Prints all notes on standard error.
-    pub(super) fn tell(&self) {
+    pub(super) fn print_notes(&self) {
         for line in &self.lines {
             anstream::eprintln!("ostler: {line}");
         }

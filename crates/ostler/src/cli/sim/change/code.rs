@@ -27,18 +27,18 @@ const NAMES: [(u32, &str); 19] = [
 
 /// Return code of a failing call; never 0, which is success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli::sim) struct Code(u32);
+pub(in crate::cli::sim) struct ReturnCode(u32);
 
-// === impl Code ===
+// === impl ReturnCode ===
 
-impl Code {
+impl ReturnCode {
     /// NVML's number of the code.
-    pub(super) fn number(self) -> u32 {
+    pub(super) fn nvml_number(self) -> u32 {
         self.0
     }
 }
 
-impl FromStr for Code {
+impl FromStr for ReturnCode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -56,7 +56,7 @@ impl FromStr for Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ReturnCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match NAMES.iter().find(|(number, _)| *number == self.0) {
             Some((_, name)) => f.write_str(name),
@@ -77,8 +77,11 @@ mod tests {
     #[case("NVML_ERROR_UNKNOWN", 999, "UNKNOWN")]
     #[case("77", 77, "code 77")]
     fn reads_numbers_and_names(#[case] text: &str, #[case] number: u32, #[case] name: &str) {
-        let code: Code = text.parse().unwrap();
-        assert_eq!((code.number(), code.to_string().as_str()), (number, name));
+        let code: ReturnCode = text.parse().unwrap();
+        assert_eq!(
+            (code.nvml_number(), code.to_string().as_str()),
+            (number, name)
+        );
     }
 
     #[rstest]
@@ -87,7 +90,7 @@ mod tests {
     #[case("-1", "GPU_IS_LOST")]
     #[case("LOST", "GPU_IS_LOST")]
     fn refuses_and_says_what_it_takes(#[case] text: &str, #[case] remedy: &str) {
-        let error = text.parse::<Code>().unwrap_err();
+        let error = text.parse::<ReturnCode>().unwrap_err();
         assert!(error.contains(remedy), "{error}");
     }
 }

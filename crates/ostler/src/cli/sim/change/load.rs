@@ -2,30 +2,30 @@
 
 use std::str::FromStr;
 
-use sim::state::{Process, Work};
+use sim::state::{GpuProcess, ProcessWork};
 
 /// Process that computes, with the memory that it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Load {
+pub(crate) struct ProcessArg {
     pid: u32,
     mib: u64,
 }
 
-// === impl Load ===
+// === impl ProcessArg ===
 
-impl Load {
+impl ProcessArg {
     /// The process, on the whole card and not on a MIG device.
-    pub(super) fn process(self) -> Process {
-        Process {
+    pub(super) fn to_process(self) -> GpuProcess {
+        GpuProcess {
             pid: self.pid,
-            work: Work::Compute,
+            work: ProcessWork::Compute,
             memory_mib: self.mib,
             instance: None,
         }
     }
 }
 
-impl FromStr for Load {
+impl FromStr for ProcessArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -45,8 +45,8 @@ mod tests {
 
     #[test]
     fn a_process_is_an_id_and_perhaps_its_memory() {
-        assert_eq!("7:20".parse(), Ok(Load { pid: 7, mib: 20 }));
-        assert_eq!("7".parse(), Ok(Load { pid: 7, mib: 0 }));
-        assert!("x:1".parse::<Load>().is_err() && "7:".parse::<Load>().is_err());
+        assert_eq!("7:20".parse(), Ok(ProcessArg { pid: 7, mib: 20 }));
+        assert_eq!("7".parse(), Ok(ProcessArg { pid: 7, mib: 0 }));
+        assert!("x:1".parse::<ProcessArg>().is_err() && "7:".parse::<ProcessArg>().is_err());
     }
 }

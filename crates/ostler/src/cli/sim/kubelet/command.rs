@@ -3,7 +3,7 @@
 use std::{str::FromStr, time::Duration};
 
 use anyhow::{Context, bail};
-use sim::kubelet::{Admitted, Kubelet, Pod, pod::Id};
+use sim::kubelet::{AdmittedPod, Kubelet, Pod, pod::PodId};
 use tokio::time::timeout;
 
 /// Time limit for the admission of a pod. The real kubelet calls Allocate without a deadline
@@ -23,11 +23,11 @@ Commands on standard input:
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Command {
+pub(in crate::cli) enum KubeletCommand {
     /// Admit a pod of one container.
-    Pod(Id, Vec<(String, usize)>),
+    Pod(PodId, Vec<(String, usize)>),
     /// Remove a pod.
-    Remove(Id),
+    Remove(PodId),
     /// Show capacity and allocatable of every resource.
     Node,
     /// Restart the kubelet.
@@ -40,9 +40,9 @@ pub(in crate::cli) enum Command {
     Quit,
 }
 
-// === impl Command ===
+// === impl KubeletCommand ===
 
-impl FromStr for Command {
+impl FromStr for KubeletCommand {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, Self::Err> {
@@ -50,12 +50,12 @@ impl FromStr for Command {
         match words.as_slice() {
             ["pod", name, requests @ ..] if !requests.is_empty() => {
                 let requests: Result<_, _> = requests.iter().map(|word| request(word)).collect();
-                Ok(Self::Pod(id(name), requests?))
+                Ok(Self::Pod(parse_pod_id(name), requests?))
             }
             ["pod", ..] => Err("a pod needs a name and what it asks for: \
                                 pod train nvidia.com/gpu=2"
                 .to_owned()),
-            ["remove", name] => Ok(Self::Remove(id(name))),
+            ["remove", name] => Ok(Self::Remove(parse_pod_id(name))),
             ["remove", ..] => Err("say which pod: remove train".to_owned()),
             ["cut", resource] => Ok(Self::Cut((*resource).to_owned())),
             ["cut", ..] => Err("say which resource: cut nvidia.com/gpu".to_owned()),
@@ -68,21 +68,21 @@ impl FromStr for Command {
     }
 }
 
-impl Command {
+impl KubeletCommand {
     /// Runs the command. Returns the text to print, with its line ends.
     ///
     /// # Errors
     /// The pod is refused, or there is no such pod or stream.
-    pub(in crate::cli) async fn obey(self, kubelet: &Kubelet) -> anyhow::Result<String> {
+    pub(in crate::cli) async fn run_on_kubelet(self, kubelet: &Kubelet) -> anyhow::Result<String> {
         match self {
-            Self::Pod(id, requests) => admit(kubelet, &id, &requests).await,
-            Self::Remove(id) => match kubelet.remove(&id) {
+            Self::Pod(id, requests) => admit_requested_pod(kubelet, &id, &requests).await,
+            Self::Remove(id) => match kubelet.remove_pod(&id) {
                 true => Ok(format!("pod {id} is removed\n")),
                 false => bail!("there is no pod {id}"),
             },
-            Self::Node => Ok(node(kubelet)),
+            Self::Node => Ok(format_capacity(kubelet)),
             Self::Restart => {
-                kubelet.restart().await?;
+                kubelet.restart_kubelet().await?;
                 Ok("the kubelet has restarted; plugins have to register again\n".to_owned())
             }
             Self::Cut(resource) => match kubelet.cut_stream(&resource) {
@@ -95,20 +95,24 @@ impl Command {
     }
 }
 
-async fn admit(kubelet: &Kubelet, id: &Id, requests: &[(String, usize)]) -> anyhow::Result<String> {
+async fn admit_requested_pod(
+    kubelet: &Kubelet,
+    id: &PodId,
+    requests: &[(String, usize)],
+) -> anyhow::Result<String> {
     let requests = requests.iter().map(|(name, count)| (name.as_str(), *count));
-    let pod = Pod::new(&id.namespace, &id.name).container("main", requests);
-    let admitted = timeout(ADMISSION, kubelet.admit(pod)).await;
+    let pod = Pod::new(&id.namespace, &id.name).with_container("main", requests);
+    let admitted = timeout(ADMISSION, kubelet.admit_pod(pod)).await;
     let admitted = admitted.with_context(|| {
         let seconds = ADMISSION.as_secs();
         format!("pod {id} was not admitted within {seconds} s: the plugin does not answer")
     })?;
     let admitted = admitted.with_context(|| format!("pod {id} is refused"))?;
-    Ok(format!("pod {id} is admitted\n{}", granted(&admitted)))
+    Ok(format!("pod {id} is admitted\n{}", format_grant(&admitted)))
 }
 
 /// Lists the environment and the device nodes that the containers of a pod got.
-fn granted(admitted: &Admitted) -> String {
+fn format_grant(admitted: &AdmittedPod) -> String {
     let mut text = String::new();
     for container in admitted.containers.values() {
         let mut envs: Vec<_> = container.response.envs.iter().collect();
@@ -123,12 +127,12 @@ fn granted(admitted: &Admitted) -> String {
     text
 }
 
-fn node(kubelet: &Kubelet) -> String {
-    let node = kubelet.node();
+fn format_capacity(kubelet: &Kubelet) -> String {
+    let node = kubelet.node_status();
     if node.is_empty() {
         return "no resources: no plugin has registered\n".to_owned();
     }
-    let line = |(name, count): (&String, &sim::kubelet::Capacity)| {
+    let line = |(name, count): (&String, &sim::kubelet::DeviceCounts)| {
         let (capacity, allocatable) = (count.capacity, count.allocatable);
         format!("{name}: capacity {capacity}, allocatable {allocatable}\n")
     };
@@ -136,9 +140,9 @@ fn node(kubelet: &Kubelet) -> String {
 }
 
 /// Parses `namespace/name`. A plain `name` is in the namespace `default`.
-fn id(name: &str) -> Id {
+fn parse_pod_id(name: &str) -> PodId {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
-    Id {
+    PodId {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     }
@@ -161,12 +165,12 @@ mod tests {
 
     #[test]
     fn reads_a_pod() {
-        let pod: Command = " pod ml/train nvidia.com/gpu=2  a.b/c=1 ".parse().unwrap();
+        let pod: KubeletCommand = " pod ml/train nvidia.com/gpu=2  a.b/c=1 ".parse().unwrap();
         let requests = vec![("nvidia.com/gpu".to_owned(), 2), ("a.b/c".to_owned(), 1)];
-        assert_eq!(pod, Command::Pod(id("ml/train"), requests));
+        assert_eq!(pod, KubeletCommand::Pod(parse_pod_id("ml/train"), requests));
         assert_eq!(
             "remove train".parse(),
-            Ok(Command::Remove(id("default/train")))
+            Ok(KubeletCommand::Remove(parse_pod_id("default/train")))
         );
     }
 
@@ -179,7 +183,7 @@ mod tests {
     #[case("cut", "cut nvidia.com/gpu")]
     #[case("dance", "`dance`")]
     fn refuses_and_says_how_it_is_written(#[case] line: &str, #[case] remedy: &str) {
-        let error = line.parse::<Command>().unwrap_err();
+        let error = line.parse::<KubeletCommand>().unwrap_err();
         assert!(error.contains(remedy), "{error}");
     }
 }

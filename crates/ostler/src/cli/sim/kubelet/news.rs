@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sim::kubelet::{Allocation, Capacity, Kubelet, List, Outcome, Registration};
+use sim::kubelet::{
+    Allocation, DeviceCounts, DeviceList, Kubelet, Registration, RegistrationOutcome,
+};
 use tokio::time::Instant;
 
 /// Describes each event once.
 #[derive(Debug)]
-pub(in crate::cli) struct News {
+pub(in crate::cli) struct KubeletEvents {
     kubelet: Kubelet,
     /// Numbers of the registrations that are printed. They are not answered in order.
     registrations: BTreeSet<usize>,
@@ -15,12 +17,12 @@ pub(in crate::cli) struct News {
     lists: BTreeMap<String, Instant>,
     allocations: usize,
     violations: usize,
-    node: BTreeMap<String, Capacity>,
+    node: BTreeMap<String, DeviceCounts>,
 }
 
-// === impl News ===
+// === impl KubeletEvents ===
 
-impl News {
+impl KubeletEvents {
     /// Begins with the first event of the kubelet.
     pub(in crate::cli) fn new(kubelet: Kubelet) -> Self {
         Self {
@@ -34,21 +36,25 @@ impl News {
     }
 
     /// Describes the new events, by kind, the oldest first within a kind.
-    pub(in crate::cli) fn next(&mut self) -> Vec<String> {
-        let mut lines = self.registered();
-        lines.extend(self.listed());
+    pub(in crate::cli) fn take_lines(&mut self) -> Vec<String> {
+        let mut lines = self.new_registrations();
+        lines.extend(self.new_lists());
         let allocations = self.kubelet.allocations();
-        lines.extend(allocations[self.allocations..].iter().map(allocated));
+        lines.extend(
+            allocations[self.allocations..]
+                .iter()
+                .map(describe_allocation),
+        );
         self.allocations = allocations.len();
         let violations = self.kubelet.violations();
         let told = violations[self.violations..].iter();
         lines.extend(told.map(|violation| format!("breach of the contract: {violation}")));
         self.violations = violations.len();
-        lines.extend(self.counted());
+        lines.extend(self.new_capacities());
         lines
     }
 
-    fn registered(&mut self) -> Vec<String> {
+    fn new_registrations(&mut self) -> Vec<String> {
         let all = self.kubelet.registrations();
         let answered = all.iter().enumerate().filter_map(|(number, call)| {
             let line = registration(call)?;
@@ -57,13 +63,13 @@ impl News {
         answered.collect()
     }
 
-    fn listed(&mut self) -> Vec<String> {
+    fn new_lists(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
-        for resource in self.kubelet.node().into_keys() {
+        for resource in self.kubelet.node_status().into_keys() {
             let last = self.lists.get(&resource).copied();
-            for list in self.kubelet.lists(&resource) {
+            for list in self.kubelet.device_lists(&resource) {
                 if last.is_none_or(|last| list.at > last) {
-                    lines.push(format!("{resource}: {}", devices(&list)));
+                    lines.push(format!("{resource}: {}", describe_list(&list)));
                     self.lists.insert(resource.clone(), list.at);
                 }
             }
@@ -71,13 +77,13 @@ impl News {
         lines
     }
 
-    fn counted(&mut self) -> Vec<String> {
-        let node = self.kubelet.node();
+    fn new_capacities(&mut self) -> Vec<String> {
+        let node = self.kubelet.node_status();
         let changed = node
             .iter()
             .filter(|(name, now)| self.node.get(*name) != Some(*now));
         let lines = changed.map(|(name, now)| {
-            let Capacity {
+            let DeviceCounts {
                 capacity,
                 allocatable,
             } = now;
@@ -94,13 +100,17 @@ fn registration(call: &Registration) -> Option<String> {
         resource, endpoint, ..
     } = call;
     match &call.outcome {
-        Outcome::Pending => None,
-        Outcome::Accepted => Some(format!("{resource}: registered on socket {endpoint}")),
-        Outcome::Refused(message) => Some(format!("{resource}: registration refused: {message}")),
+        RegistrationOutcome::Pending => None,
+        RegistrationOutcome::Accepted => {
+            Some(format!("{resource}: registered on socket {endpoint}"))
+        }
+        RegistrationOutcome::Refused(message) => {
+            Some(format!("{resource}: registration refused: {message}"))
+        }
     }
 }
 
-fn devices(list: &List) -> String {
+fn describe_list(list: &DeviceList) -> String {
     let sick = list
         .devices
         .iter()
@@ -113,7 +123,7 @@ fn devices(list: &List) -> String {
     }
 }
 
-fn allocated(allocation: &Allocation) -> String {
+fn describe_allocation(allocation: &Allocation) -> String {
     let Allocation {
         pod,
         container,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, f64::consts::TAU};
 
 use model::Ancestor;
-use place::Topology;
+use place::CardTopology;
 
 /// Width and height of a card, in pixels.
 pub(super) const CARD: (f64, f64) = (108.0, 46.0);
@@ -15,7 +15,7 @@ pub(super) const BAND: f64 = 150.0;
 const MARGIN: f64 = 156.0;
 
 /// Positions of all parts of the picture.
-pub(super) struct Ring {
+pub(super) struct RingLayout {
     /// Middle of the ring.
     pub(super) middle: (f64, f64),
     /// Distance from the middle of the ring to the middle of a card.
@@ -23,24 +23,24 @@ pub(super) struct Ring {
     /// Middle of each card, by its position in the topology.
     pub(super) places: Vec<(f64, f64)>,
     /// NUMA nodes around the ring; empty if no card has a known node.
-    pub(super) nodes: Vec<(Option<u32>, Arc)>,
+    pub(super) nodes: Vec<(Option<u32>, RingArc)>,
     /// Groups of two or more cards behind the same PCIe switches.
-    pub(super) switches: Vec<Arc>,
+    pub(super) switches: Vec<RingArc>,
 }
 
 /// Part of the ring, in radians from the top, clockwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Arc {
+pub(super) struct RingArc {
     from: f64,
     to: f64,
 }
 
-// === impl Ring ===
+// === impl RingLayout ===
 
-impl Ring {
-    pub(super) fn of(topology: &Topology<'_>) -> Self {
+impl RingLayout {
+    pub(super) fn from_topology(topology: &CardTopology<'_>) -> Self {
         let count = topology.cards.len();
-        let order = order(topology);
+        let order = ring_order(topology);
         let step = TAU / count.max(1) as f64;
         // Cards are wider than high: neighbours at the top and the bottom need the most space.
         let radius = (CARD.0 * 1.2 * count as f64 / TAU).max(170.0);
@@ -53,7 +53,7 @@ impl Ring {
             switches: Vec::new(),
         };
         for (nth, at) in order.iter().enumerate() {
-            ring.places[*at] = ring.at((nth as f64 + 0.5) * step, radius);
+            ring.places[*at] = ring.point_at((nth as f64 + 0.5) * step, radius);
         }
         let numa = |at: usize| topology.cards[at].device.numa;
         for part in order.chunk_by(|a, b| numa(*a) == numa(*b)) {
@@ -71,14 +71,17 @@ impl Ring {
     }
 
     /// Point at an angle and a distance from the middle.
-    pub(super) fn at(&self, angle: f64, distance: f64) -> (f64, f64) {
+    pub(super) fn point_at(&self, angle: f64, distance: f64) -> (f64, f64) {
         let (x, y) = self.middle;
         (x + distance * angle.sin(), y - distance * angle.cos())
     }
 
     /// SVG path of an arc at a distance from the middle.
-    pub(super) fn path(&self, arc: &Arc, distance: f64) -> String {
-        let ((ax, ay), (bx, by)) = (self.at(arc.from, distance), self.at(arc.to, distance));
+    pub(super) fn arc_path(&self, arc: &RingArc, distance: f64) -> String {
+        let ((ax, ay), (bx, by)) = (
+            self.point_at(arc.from, distance),
+            self.point_at(arc.to, distance),
+        );
         let large = u8::from(arc.to - arc.from > TAU / 2.0);
         format!("M{ax:.1} {ay:.1}A{distance:.1} {distance:.1} 0 {large} 1 {bx:.1} {by:.1}")
     }
@@ -97,23 +100,23 @@ impl Ring {
     }
 
     /// Arc behind neighbours. It goes `reach` steps beyond the first and the last of them.
-    fn arc(&self, order: &[usize], part: &[usize], reach: f64) -> Arc {
+    fn arc(&self, order: &[usize], part: &[usize], reach: f64) -> RingArc {
         let step = TAU / order.len().max(1) as f64;
         let nth = order
             .iter()
             .position(|at| *at == part[0])
             .unwrap_or_default() as f64;
         let last = nth + part.len() as f64 - 1.0;
-        Arc {
+        RingArc {
             from: (nth + 0.5 - reach) * step,
             to: (last + 0.5 + reach) * step,
         }
     }
 }
 
-// === impl Arc ===
+// === impl RingArc ===
 
-impl Arc {
+impl RingArc {
     /// Angle of the arc's middle.
     pub(super) fn middle(&self) -> f64 {
         (self.from + self.to) / 2.0
@@ -121,7 +124,7 @@ impl Arc {
 }
 
 /// Order of the cards around the ring: by NUMA node, then by PCIe switch, then as in the topology.
-fn order(topology: &Topology<'_>) -> Vec<usize> {
+fn ring_order(topology: &CardTopology<'_>) -> Vec<usize> {
     let groups = groups(topology);
     let mut first: BTreeMap<Option<u32>, usize> = BTreeMap::new();
     for (at, entry) in topology.cards.iter().enumerate() {
@@ -133,9 +136,9 @@ fn order(topology: &Topology<'_>) -> Vec<usize> {
 }
 
 /// Group of each card: the first card behind the same PCIe switches.
-fn groups(topology: &Topology<'_>) -> Vec<usize> {
+fn groups(topology: &CardTopology<'_>) -> Vec<usize> {
     let near = |a: usize, b: usize| {
-        let ancestor = topology.way(a, b).ancestor;
+        let ancestor = topology.find_connection(a, b).ancestor;
         ancestor.is_some_and(|ancestor| ancestor <= Ancestor::Switches)
     };
     (0..topology.cards.len())

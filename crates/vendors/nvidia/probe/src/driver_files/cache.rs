@@ -27,22 +27,25 @@ const MACHINES: [u32; 2] = [0x0300, 0x0a00];
 const LONGEST: usize = 4096;
 
 /// Library name, and the path where the loader finds it.
-pub(super) type Entry<'a> = (&'a str, &'a str);
+pub(super) type CacheEntry<'a> = (&'a str, &'a str);
 
 /// Returns the entries for 64-bit machines. Ends at the first entry that is cut off; a file of
 /// another format has none.
-pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-    let table = table(bytes).filter(|table| table.get(28).is_some_and(|f| f & 3 != BIG_ENDIAN));
-    let count = table.and_then(|table| number(table, 20)).unwrap_or(0);
-    (0..count).map_while(move |n| entry(table?, n)).flatten()
+pub(super) fn cache_entries(bytes: &[u8]) -> impl Iterator<Item = CacheEntry<'_>> {
+    let table =
+        find_new_table(bytes).filter(|table| table.get(28).is_some_and(|f| f & 3 != BIG_ENDIAN));
+    let count = table.and_then(|table| read_number(table, 20)).unwrap_or(0);
+    (0..count)
+        .map_while(move |n| read_cache_entry(table?, n))
+        .flatten()
 }
 
 /// Returns the newer format's part of the file.
-fn table(bytes: &[u8]) -> Option<&[u8]> {
+fn find_new_table(bytes: &[u8]) -> Option<&[u8]> {
     let start = match bytes.starts_with(OLD) {
         false => 0,
         true => {
-            let entries = number(bytes, 12)?.checked_mul(OLD_ENTRY)?;
+            let entries = read_number(bytes, 12)?.checked_mul(OLD_ENTRY)?;
             entries.checked_add(OLD_HEAD)?.next_multiple_of(ALIGNED)
         }
     };
@@ -50,14 +53,14 @@ fn table(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns entry number `n`; `None` behind the end, `Some(None)` for an entry of another machine.
-fn entry(table: &[u8], n: usize) -> Option<Option<Entry<'_>>> {
+fn read_cache_entry(table: &[u8], n: usize) -> Option<Option<CacheEntry<'_>>> {
     let at = n.checked_mul(ENTRY)?.checked_add(HEAD)?;
     let entry = table.get(at..at.checked_add(ENTRY)?)?;
-    let flags = u32::try_from(number(entry, 0)?).ok()?;
+    let flags = u32::try_from(read_number(entry, 0)?).ok()?;
     if !MACHINES.contains(&(flags & 0xff00)) {
         return Some(None);
     }
-    let text = |at| string(table, number(entry, at)?);
+    let text = |at| string(table, read_number(entry, at)?);
     Some(text(4).zip(text(8)))
 }
 
@@ -70,7 +73,7 @@ fn string(table: &[u8], at: usize) -> Option<&str> {
 }
 
 /// Returns the 32-bit number at an offset.
-fn number(bytes: &[u8], at: usize) -> Option<usize> {
+fn read_number(bytes: &[u8], at: usize) -> Option<usize> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     usize::try_from(u32::from_le_bytes(bytes.try_into().ok()?)).ok()
 }
@@ -119,7 +122,7 @@ mod tests {
             ("libcuda.so.1", "/usr/lib64/libcuda.so.1"),
             ("libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"),
         ];
-        assert_eq!(entries(&bytes).collect::<Vec<_>>(), expected);
+        assert_eq!(cache_entries(&bytes).collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -129,19 +132,19 @@ mod tests {
         old.extend(3_u32.to_le_bytes());
         old.resize((OLD_HEAD + 3 * OLD_ENTRY).next_multiple_of(ALIGNED), 0);
         let bytes = [old, cache(&ENTRIES)].concat();
-        assert_eq!(entries(&bytes).count(), 2);
+        assert_eq!(cache_entries(&bytes).count(), 2);
     }
 
     #[test]
     fn a_file_that_is_cut_off_or_of_another_order_ends_the_list() {
         let bytes = cache(&ENTRIES);
         for end in 0..bytes.len() {
-            assert!(entries(&bytes[..end]).count() <= 2);
+            assert!(cache_entries(&bytes[..end]).count() <= 2);
         }
         let mut other = bytes.clone();
         other[28] = BIG_ENDIAN;
-        assert_eq!(entries(&other).count(), 0);
-        assert_eq!(entries(b"ld.so-1.7.0").count(), 0);
+        assert_eq!(cache_entries(&other).count(), 0);
+        assert_eq!(cache_entries(b"ld.so-1.7.0").count(), 0);
     }
 
     proptest! {
@@ -150,11 +153,11 @@ mod tests {
             rubbish in proptest::collection::vec(any::<u8>(), 0..300),
             at in 0..200_usize,
         ) {
-            let _ = entries(&rubbish).count();
+            let _ = cache_entries(&rubbish).count();
             let mut bytes = cache(&ENTRIES);
             let places = bytes.iter_mut().skip(20 + at);
             places.zip(&rubbish).for_each(|(to, from)| *to = *from);
-            let _ = entries(&bytes).take(100_000).count();
+            let _ = cache_entries(&bytes).take(100_000).count();
         }
     }
 }

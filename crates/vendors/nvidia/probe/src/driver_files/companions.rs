@@ -5,10 +5,10 @@
 use model::FileKind;
 
 use super::{
-    elf::Machine,
-    libraries::{library, numbers},
-    search::Search,
-    shelves::Shelf,
+    elf::ElfMachine,
+    libraries::{count_version_numbers, read_library},
+    search::RootSearch,
+    shelves::LibraryFolder,
 };
 
 const NAMES: [&str; 11] = [
@@ -26,20 +26,24 @@ const NAMES: [&str; 11] = [
 ];
 
 /// Adds the companion libraries for this machine, each from the first folder that has it.
-pub(super) fn add(search: &mut Search<'_>, shelves: &[Shelf], machine: Option<Machine>) {
+pub(super) fn add_companions(
+    search: &mut RootSearch<'_>,
+    shelves: &[LibraryFolder],
+    machine: Option<ElfMachine>,
+) {
     for stem in NAMES {
         let paths = shelves.iter().find_map(|shelf| {
             let items = shelf.listing.items.iter();
             let names = items.filter(|(name, _)| is_one(name, stem));
             let paths: Vec<String> = names
-                .filter_map(|(name, _)| library(search, &shelf.folder, name))
+                .filter_map(|(name, _)| read_library(search, &shelf.folder, name))
                 .filter(|library| machine.is_none_or(|machine| library.machine == machine))
                 .map(|library| library.path)
                 .collect();
             (!paths.is_empty()).then_some(paths)
         });
         for path in paths.into_iter().flatten() {
-            search.add(path, FileKind::Companion, None);
+            search.add_file(path, FileKind::Companion, None);
         }
     }
 }
@@ -50,6 +54,6 @@ fn is_one(name: &str, stem: &str) -> bool {
     let rest = rest.and_then(|rest| rest.strip_prefix(".so"));
     rest.is_some_and(|rest| {
         let version = rest.strip_prefix('.');
-        rest.is_empty() || version.is_some_and(|version| numbers(version) > 0)
+        rest.is_empty() || version.is_some_and(|version| count_version_numbers(version) > 0)
     })
 }

@@ -6,15 +6,15 @@ const SHOWN: usize = 40;
 
 /// Entry of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) kind: Kind,
+pub(super) struct BoardEntry {
+    pub(super) kind: BoardEntryKind,
     /// Absolute path without `.` and `..`, or a pattern of such paths.
     pub(super) path: String,
 }
 
 /// Kind of file at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BoardEntryKind {
     /// `dev`: a device node.
     Node,
     /// `dir`: a folder.
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 
 /// Reason to skip a line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Wrong {
+pub(super) enum EntryError {
     #[error("it is no text")]
     Text,
     #[error("there is no comma between a kind and a path")]
@@ -35,48 +35,50 @@ pub(super) enum Wrong {
     #[error("`{0}` is none of dev, dir, lib and sym")]
     Kind(String),
     #[error("there is no path")]
-    Nothing,
+    NoPath,
     #[error("the path cannot be written down, or has `..` in it")]
     Path,
 }
 
 /// Returns the entries of a file with their line numbers. Empty lines and lines that begin with `#`
 /// are skipped.
-pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Entry, Wrong>)> {
+pub(super) fn parse_board_list(
+    bytes: &[u8],
+) -> impl Iterator<Item = (usize, Result<BoardEntry, EntryError>)> {
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();
-    lines.filter_map(|(at, line)| Some((at + 1, entry(line)?)))
+    lines.filter_map(|(at, line)| Some((at + 1, parse_board_line(line)?)))
 }
 
 /// Parses a line; `None` for an empty line or a comment.
-fn entry(line: &[u8]) -> Option<Result<Entry, Wrong>> {
+fn parse_board_line(line: &[u8]) -> Option<Result<BoardEntry, EntryError>> {
     let Ok(line) = std::str::from_utf8(line) else {
-        return Some(Err(Wrong::Text));
+        return Some(Err(EntryError::Text));
     };
     let line = line.trim();
-    (!line.is_empty() && !line.starts_with('#')).then(|| read(line))
+    (!line.is_empty() && !line.starts_with('#')).then(|| parse_board_entry(line))
 }
 
 /// Parses a line that is neither empty nor a comment.
-fn read(line: &str) -> Result<Entry, Wrong> {
-    let (kind, path) = line.split_once(',').ok_or(Wrong::Comma)?;
+fn parse_board_entry(line: &str) -> Result<BoardEntry, EntryError> {
+    let (kind, path) = line.split_once(',').ok_or(EntryError::Comma)?;
     let kind = match kind.trim() {
-        "dev" => Kind::Node,
-        "dir" => Kind::Folder,
-        "lib" => Kind::File,
-        "sym" => Kind::Link,
-        other => return Err(Wrong::Kind(shown(other))),
+        "dev" => BoardEntryKind::Node,
+        "dir" => BoardEntryKind::Folder,
+        "lib" => BoardEntryKind::File,
+        "sym" => BoardEntryKind::Link,
+        other => return Err(EntryError::Kind(shown(other))),
     };
     let path = path.trim();
     let parts = path.split('/').filter(|part| !part.is_empty());
     let parts: Vec<&str> = parts.filter(|part| *part != ".").collect();
     if parts.is_empty() {
-        return Err(Wrong::Nothing);
+        return Err(EntryError::NoPath);
     }
     if parts.contains(&"..") || path.contains(char::is_control) {
-        return Err(Wrong::Path);
+        return Err(EntryError::Path);
     }
     let path = format!("/{}", parts.join("/"));
-    Ok(Entry { kind, path })
+    Ok(BoardEntry { kind, path })
 }
 
 /// Shortens a foreign text and replaces its control characters, for a message.
@@ -92,46 +94,50 @@ mod tests {
 
     use super::*;
 
-    fn one(line: &[u8]) -> Option<Result<Entry, Wrong>> {
-        let mut all: Vec<_> = entries(line).map(|(_, entry)| entry).collect();
+    fn one(line: &[u8]) -> Option<Result<BoardEntry, EntryError>> {
+        let mut all: Vec<_> = parse_board_list(line).map(|(_, entry)| entry).collect();
         assert!(all.len() < 2);
         all.pop()
     }
 
     #[rstest]
-    #[case("dev, /dev/nvmap", Kind::Node, "/dev/nvmap")]
-    #[case("dir,/usr/src/tensorrt/", Kind::Folder, "/usr/src/tensorrt")]
+    #[case("dev, /dev/nvmap", BoardEntryKind::Node, "/dev/nvmap")]
+    #[case("dir,/usr/src/tensorrt/", BoardEntryKind::Folder, "/usr/src/tensorrt")]
     #[case(
         "  lib ,\t/usr//lib/./libcuda.so.1.1 \r",
-        Kind::File,
+        BoardEntryKind::File,
         "/usr/lib/libcuda.so.1.1"
     )]
-    #[case("sym, usr/lib/libcuda.so", Kind::Link, "/usr/lib/libcuda.so")]
-    #[case("lib, /usr/lib/a, b.so", Kind::File, "/usr/lib/a, b.so")]
-    #[case("dev, /dev/nvhost-*", Kind::Node, "/dev/nvhost-*")]
-    fn a_line_is_a_kind_and_a_path(#[case] line: &str, #[case] kind: Kind, #[case] path: &str) {
+    #[case("sym, usr/lib/libcuda.so", BoardEntryKind::Link, "/usr/lib/libcuda.so")]
+    #[case("lib, /usr/lib/a, b.so", BoardEntryKind::File, "/usr/lib/a, b.so")]
+    #[case("dev, /dev/nvhost-*", BoardEntryKind::Node, "/dev/nvhost-*")]
+    fn a_line_is_a_kind_and_a_path(
+        #[case] line: &str,
+        #[case] kind: BoardEntryKind,
+        #[case] path: &str,
+    ) {
         let path = path.to_owned();
-        assert_eq!(one(line.as_bytes()), Some(Ok(Entry { kind, path })));
+        assert_eq!(one(line.as_bytes()), Some(Ok(BoardEntry { kind, path })));
     }
 
     #[rstest]
-    #[case(b"lib /usr/lib/x.so", Wrong::Comma)]
-    #[case(b"blk, /dev/sda", Wrong::Kind("blk".to_owned()))]
-    #[case(b"LIB, /x", Wrong::Kind("LIB".to_owned()))]
-    #[case(b", /x", Wrong::Kind(String::new()))]
-    #[case(b"lib,", Wrong::Nothing)]
-    #[case(b"dir, /", Wrong::Nothing)]
-    #[case(b"lib, /usr/../etc/shadow", Wrong::Path)]
-    #[case(b"lib, /usr/a\x1bb", Wrong::Path)]
-    #[case(b"lib, /\xff", Wrong::Text)]
-    fn a_line_that_cannot_be_meant_says_why(#[case] line: &[u8], #[case] wrong: Wrong) {
+    #[case(b"lib /usr/lib/x.so", EntryError::Comma)]
+    #[case(b"blk, /dev/sda", EntryError::Kind("blk".to_owned()))]
+    #[case(b"LIB, /x", EntryError::Kind("LIB".to_owned()))]
+    #[case(b", /x", EntryError::Kind(String::new()))]
+    #[case(b"lib,", EntryError::NoPath)]
+    #[case(b"dir, /", EntryError::NoPath)]
+    #[case(b"lib, /usr/../etc/shadow", EntryError::Path)]
+    #[case(b"lib, /usr/a\x1bb", EntryError::Path)]
+    #[case(b"lib, /\xff", EntryError::Text)]
+    fn a_line_that_cannot_be_meant_says_why(#[case] line: &[u8], #[case] wrong: EntryError) {
         assert_eq!(one(line), Some(Err(wrong)));
     }
 
     #[test]
     fn comments_and_empty_lines_count_but_say_nothing() {
         let text = b"# the driver\n\n   \nlib, /a\n#lib, /b\nx";
-        let found: Vec<_> = entries(text)
+        let found: Vec<_> = parse_board_list(text)
             .map(|(at, entry)| (at, entry.is_ok()))
             .collect();
         assert_eq!(found, [(4, true), (6, false)]);
@@ -153,10 +159,10 @@ mod tests {
 
     fn check(bytes: &[u8]) {
         let count = bytes.split(|byte| *byte == b'\n').count();
-        for (at, entry) in entries(bytes) {
+        for (at, entry) in parse_board_list(bytes) {
             assert!((1..=count).contains(&at));
             match entry {
-                Ok(Entry { path, .. }) => {
+                Ok(BoardEntry { path, .. }) => {
                     assert!(path.starts_with('/') && !path.contains(char::is_control));
                     let mut parts = path.split('/').skip(1);
                     assert!(parts.all(|part| !["", ".", ".."].contains(&part)), "{path}");

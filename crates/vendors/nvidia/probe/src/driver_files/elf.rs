@@ -24,16 +24,16 @@ const MOST_NAME: usize = 128;
 
 /// Machines for which NVIDIA has 64-bit drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Machine {
+pub(super) enum ElfMachine {
     X86,
     Arm,
 }
 
 /// Kind of file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Header {
+pub(super) enum ElfHeader {
     /// ELF file for a 64-bit machine.
-    Wide(Machine),
+    Wide(ElfMachine),
     /// ELF file for a 32-bit machine.
     Narrow,
     /// Another file.
@@ -42,44 +42,44 @@ pub(super) enum Header {
 
 /// Part of the file, and the address where a loader maps it.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct ElfSegment {
     kind: u64,
     offset: u64,
     address: u64,
     size: u64,
 }
 
-// === impl Header ===
+// === impl ElfHeader ===
 
-impl Header {
-    pub(super) fn of(bytes: &[u8]) -> Self {
+impl ElfHeader {
+    pub(super) fn from_file_start(bytes: &[u8]) -> Self {
         // Class and byte order are bytes 4 and 5; type and machine follow the 16 bytes of identity.
         let [0x7f, b'E', b'L', b'F', class, 1, ..] = bytes else {
             return Self::Unknown;
         };
         match (class, bytes.get(18..20)) {
             (1, Some(_)) => Self::Narrow,
-            (2, Some([62, 0])) => Self::Wide(Machine::X86),
-            (2, Some([183, 0])) => Self::Wide(Machine::Arm),
+            (2, Some([62, 0])) => Self::Wide(ElfMachine::X86),
+            (2, Some([183, 0])) => Self::Wide(ElfMachine::Arm),
             _ => Self::Unknown,
         }
     }
 }
 
-// === impl Segment ===
+// === impl ElfSegment ===
 
-impl Segment {
-    fn of(entry: &[u8]) -> Option<Self> {
+impl ElfSegment {
+    fn from_program_header(entry: &[u8]) -> Option<Self> {
         Some(Self {
-            kind: number::<4>(entry, 0)?,
-            offset: number::<8>(entry, 8)?,
-            address: number::<8>(entry, 16)?,
-            size: number::<8>(entry, 32)?,
+            kind: read_little_endian::<4>(entry, 0)?,
+            offset: read_little_endian::<8>(entry, 8)?,
+            address: read_little_endian::<8>(entry, 16)?,
+            size: read_little_endian::<8>(entry, 32)?,
         })
     }
 
     /// Returns the file offset of an address; `None` if the segment does not have it.
-    fn place(&self, address: u64) -> Option<u64> {
+    fn file_offset(&self, address: u64) -> Option<u64> {
         let inside = address.checked_sub(self.address)?;
         (self.kind == LOAD && inside < self.size).then(|| self.offset.checked_add(inside))?
     }
@@ -87,35 +87,42 @@ impl Segment {
 
 /// Returns the soname of a 64-bit library. `read` returns the bytes at an offset of the file, fewer
 /// at its end.
-pub(super) fn soname(read: impl Fn(u64, usize) -> Option<Vec<u8>>) -> Option<String> {
+pub(super) fn parse_soname(read: impl Fn(u64, usize) -> Option<Vec<u8>>) -> Option<String> {
     let head = read(0, HEADER)?;
-    let Header::Wide(_) = Header::of(&head) else {
+    let ElfHeader::Wide(_) = ElfHeader::from_file_start(&head) else {
         return None;
     };
-    if number::<2>(&head, 54)? != u64::try_from(SEGMENT).ok()? {
+    if read_little_endian::<2>(&head, 54)? != u64::try_from(SEGMENT).ok()? {
         return None;
     }
-    let count = usize::try_from(number::<2>(&head, 56)?).ok()?;
-    let table = read(number::<8>(&head, 32)?, count.min(MOST_SEGMENTS) * SEGMENT)?;
-    let segments = || table.chunks_exact(SEGMENT).filter_map(Segment::of);
+    let count = usize::try_from(read_little_endian::<2>(&head, 56)?).ok()?;
+    let table = read(
+        read_little_endian::<8>(&head, 32)?,
+        count.min(MOST_SEGMENTS) * SEGMENT,
+    )?;
+    let segments = || {
+        table
+            .chunks_exact(SEGMENT)
+            .filter_map(ElfSegment::from_program_header)
+    };
     let dynamic = segments().find(|segment| segment.kind == DYNAMIC)?;
     let size = usize::try_from(dynamic.size).map_or(MOST_DYNAMIC, |size| size.min(MOST_DYNAMIC));
     let entries = read(dynamic.offset, size)?;
     let find = |tag: u64| {
         let mut entries = entries.chunks_exact(16);
-        let entry = entries.find(|entry| number::<8>(entry, 0) == Some(tag))?;
-        number::<8>(entry, 8)
+        let entry = entries.find(|entry| read_little_endian::<8>(entry, 0) == Some(tag))?;
+        read_little_endian::<8>(entry, 8)
     };
     let (strings, name) = (find(STRINGS)?, find(SONAME)?);
     // `DT_STRTAB` is an address and not a file offset.
-    let strings = segments().find_map(|segment| segment.place(strings))?;
+    let strings = segments().find_map(|segment| segment.file_offset(strings))?;
     let bytes = read(strings.checked_add(name)?, MOST_NAME)?;
     let end = bytes.iter().position(|byte| *byte == 0)?;
     String::from_utf8(bytes[..end].to_vec()).ok()
 }
 
 /// Returns the little-endian number of `N` bytes at an offset.
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+fn read_little_endian<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
     let mut wide = [0; 8];
     wide[..N].copy_from_slice(bytes.get(at..at.checked_add(N)?)?);
     Some(u64::from_le_bytes(wide))
@@ -130,7 +137,7 @@ pub(super) mod tests {
 
     /// Makes a library for this machine (62 is x86-64, 183 AArch64, 3 a 32-bit x86) with this
     /// soname. Its addresses differ from its file offsets, as in real libraries.
-    pub(in super::super) fn library(machine: u8, soname: &str) -> Vec<u8> {
+    pub(in super::super) fn make_library(machine: u8, soname: &str) -> Vec<u8> {
         const AWAY: u64 = 0x20_0000;
         let class = if machine == 3 { 1 } else { 2 };
         let mut bytes = vec![0x7f, b'E', b'L', b'F', class, 1, 1];
@@ -155,29 +162,29 @@ pub(super) mod tests {
     }
 
     fn name(bytes: &[u8]) -> Option<String> {
-        soname(|at, size| {
+        parse_soname(|at, size| {
             let rest = bytes.get(usize::try_from(at).ok()?..)?;
             Some(rest[..size.min(rest.len())].to_vec())
         })
     }
 
     #[rstest]
-    #[case(&library(62, "x"), Header::Wide(Machine::X86))]
-    #[case(&library(183, "x"), Header::Wide(Machine::Arm))]
-    #[case(&library(3, "x"), Header::Narrow)]
-    #[case(&library(21, "x"), Header::Unknown)]
-    #[case(&library(62, "x")[..19], Header::Unknown)]
-    #[case(b"", Header::Unknown)]
-    #[case(b"#!/bin/sh\n", Header::Unknown)]
-    fn tells_the_machine(#[case] bytes: &[u8], #[case] header: Header) {
-        assert_eq!(Header::of(bytes), header);
+    #[case(&make_library(62, "x"), ElfHeader::Wide(ElfMachine::X86))]
+    #[case(&make_library(183, "x"), ElfHeader::Wide(ElfMachine::Arm))]
+    #[case(&make_library(3, "x"), ElfHeader::Narrow)]
+    #[case(&make_library(21, "x"), ElfHeader::Unknown)]
+    #[case(&make_library(62, "x")[..19], ElfHeader::Unknown)]
+    #[case(b"", ElfHeader::Unknown)]
+    #[case(b"#!/bin/sh\n", ElfHeader::Unknown)]
+    fn tells_the_machine(#[case] bytes: &[u8], #[case] header: ElfHeader) {
+        assert_eq!(ElfHeader::from_file_start(bytes), header);
     }
 
     #[test]
     fn tells_the_soname() {
-        let bytes = library(62, "libcuda.so.1");
+        let bytes = make_library(62, "libcuda.so.1");
         assert_eq!(name(&bytes).as_deref(), Some("libcuda.so.1"));
-        let arm = library(183, "libcuda.so.1");
+        let arm = make_library(183, "libcuda.so.1");
         assert_eq!(name(&arm).as_deref(), Some("libcuda.so.1"));
         for end in 0..bytes.len() {
             assert_eq!(name(&bytes[..end]), None, "cut at {end}");
@@ -186,8 +193,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_name_that_does_not_end_is_none() {
-        assert_eq!(name(&library(62, &"x".repeat(MOST_NAME))), None);
-        assert_eq!(name(&library(3, "libcuda.so.1")), None);
+        assert_eq!(name(&make_library(62, &"x".repeat(MOST_NAME))), None);
+        assert_eq!(name(&make_library(3, "libcuda.so.1")), None);
     }
 
     #[test]
@@ -205,7 +212,7 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn never_panics(at in 16_usize..200, byte: u8, tail in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let mut bytes = library(62, "libcuda.so.1");
+            let mut bytes = make_library(62, "libcuda.so.1");
             let at = at.min(bytes.len() - 1);
             bytes[at] = byte;
             bytes.extend(tail);

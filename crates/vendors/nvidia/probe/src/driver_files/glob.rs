@@ -7,7 +7,7 @@ const MAGIC: [char; 4] = ['*', '?', '[', '\\'];
 
 /// One element of a pattern.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum PatternStep {
     /// Any characters, or none.
     Many,
     /// Any one character.
@@ -53,36 +53,36 @@ pub(super) fn expand(
 }
 
 /// Parses a pattern; `None` if it is incomplete.
-fn steps(pattern: &str) -> Option<Vec<Step>> {
+fn steps(pattern: &str) -> Option<Vec<PatternStep>> {
     let mut steps = Vec::new();
     let mut letters = pattern.chars().peekable();
     while let Some(letter) = letters.next() {
         steps.push(match letter {
-            '*' => Step::Many,
-            '?' => Step::Any,
-            '\\' => Step::Letter(letters.next()?),
+            '*' => PatternStep::Many,
+            '?' => PatternStep::Any,
+            '\\' => PatternStep::Letter(letters.next()?),
             '[' => {
                 let none = letters.next_if_eq(&'^').is_some();
                 let mut ranges = Vec::new();
                 while ranges.is_empty() || letters.peek() != Some(&']') {
-                    let first = plain(&mut letters)?;
+                    let first = next_class_char(&mut letters)?;
                     let last = match letters.next_if_eq(&'-') {
-                        Some(_) => plain(&mut letters)?,
+                        Some(_) => next_class_char(&mut letters)?,
                         None => first,
                     };
                     ranges.push((first, last));
                 }
                 letters.next();
-                Step::Class { none, ranges }
+                PatternStep::Class { none, ranges }
             }
-            letter => Step::Letter(letter),
+            letter => PatternStep::Letter(letter),
         });
     }
     Some(steps)
 }
 
 /// Returns the next character of a class.
-fn plain(letters: &mut impl Iterator<Item = char>) -> Option<char> {
+fn next_class_char(letters: &mut impl Iterator<Item = char>) -> Option<char> {
     match letters.next()? {
         '\\' => letters.next(),
         letter => Some(letter),
@@ -91,17 +91,17 @@ fn plain(letters: &mut impl Iterator<Item = char>) -> Option<char> {
 
 /// Returns true if a name matches. Only the last `*` is tried again, so the time is at most the
 /// pattern's length times the name's.
-fn is_match(steps: &[Step], name: &str) -> bool {
+fn is_match(steps: &[PatternStep], name: &str) -> bool {
     let name: Vec<char> = name.chars().collect();
     let (mut step, mut at) = (0, 0);
     let mut last: Option<(usize, usize)> = None;
     while at < name.len() {
         match steps.get(step) {
-            Some(Step::Many) => {
+            Some(PatternStep::Many) => {
                 last = Some((step, at));
                 step += 1;
             }
-            Some(other) if other.fits(name[at]) => {
+            Some(other) if other.matches_char(name[at]) => {
                 step += 1;
                 at += 1;
             }
@@ -114,13 +114,13 @@ fn is_match(steps: &[Step], name: &str) -> bool {
             }
         }
     }
-    steps[step..].iter().all(|step| *step == Step::Many)
+    steps[step..].iter().all(|step| *step == PatternStep::Many)
 }
 
-// === impl Step ===
+// === impl PatternStep ===
 
-impl Step {
-    fn fits(&self, letter: char) -> bool {
+impl PatternStep {
+    fn matches_char(&self, letter: char) -> bool {
         match self {
             Self::Many => false,
             Self::Any => true,

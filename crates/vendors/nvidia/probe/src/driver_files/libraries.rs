@@ -4,9 +4,9 @@ use model::{FileKind, FileLink};
 
 use super::{
     companions,
-    elf::{self, Header, Machine},
-    search::{Search, Want, join},
-    shelves::{self, MAIN, Shelf},
+    elf::{self, ElfHeader, ElfMachine},
+    search::{RootSearch, WantedKind, join_path},
+    shelves::{self, LibraryFolder, MAIN},
     xorg,
 };
 
@@ -23,31 +23,37 @@ const MOST_HOPS: usize = 8;
 
 /// Library file of the driver.
 #[derive(Debug)]
-pub(super) struct Library {
+pub(super) struct LibraryFile {
     pub(super) folder: String,
     pub(super) path: String,
     name: String,
-    pub(super) machine: Machine,
+    pub(super) machine: ElfMachine,
 }
 
 /// Adds the libraries of this version and returns the version. Without a version, that of the first
 /// main library is used; empty if none is found. `extra` is one more folder to search.
-pub(super) fn add(search: &mut Search<'_>, version: Option<&str>, extra: Option<&str>) -> String {
-    let shelves = shelves::all(search, extra);
+pub(super) fn add_libraries(
+    search: &mut RootSearch<'_>,
+    version: Option<&str>,
+    extra: Option<&str>,
+) -> String {
+    let shelves = shelves::find_library_folders(search, extra);
     let version = match version {
         Some(version) => version.to_owned(),
         None => shelves.iter().find_map(guess).unwrap_or_default(),
     };
     if version.is_empty() {
-        search
-            .problem("the driver's version is not known, so its files cannot be told from others");
+        search.add_problem(
+            "the driver's version is not known, so its files cannot be told from others",
+        );
         return version;
     }
-    let libraries: Vec<Library> = shelves
+    let libraries: Vec<LibraryFile> = shelves
         .iter()
-        .flat_map(|shelf| take(search, shelf, &version))
+        .flat_map(|shelf| find_driver_libraries(search, shelf, &version))
         .collect();
-    let main = main(&libraries, &version).map(|main| (main.folder.clone(), main.machine));
+    let main =
+        find_main_library(&libraries, &version).map(|main| (main.folder.clone(), main.machine));
     for library in libraries {
         // Some distributions install libraries for a second architecture. The main library's
         // machine is the machine of the node.
@@ -56,21 +62,25 @@ pub(super) fn add(search: &mut Search<'_>, version: Option<&str>, extra: Option<
         });
         if !fits {
             let path = &library.path;
-            search.problem(format!("{path} is left out: it is for another machine"));
+            search.add_problem(format!("{path} is left out: it is for another machine"));
             continue;
         }
         // The container gets the file under the name by which it was found, and not under the name
         // at the end of its links.
         let same = library.path.ends_with(&format!("/{}", library.name));
-        let wanted = join(&library.folder, &library.name);
+        let wanted = join_path(&library.folder, &library.name);
         let container = (!same).then_some(wanted.as_str());
-        search.add(library.path, FileKind::Library, container);
+        search.add_file(library.path, FileKind::Library, container);
     }
-    companions::add(search, &shelves, main.as_ref().map(|(_, machine)| *machine));
-    let mut linked: Vec<Shelf> = shelves;
-    linked.extend(xorg::add(search, main.map(|(folder, _)| folder), &version));
+    companions::add_companions(search, &shelves, main.as_ref().map(|(_, machine)| *machine));
+    let mut linked: Vec<LibraryFolder> = shelves;
+    linked.extend(xorg::add_xorg_modules(
+        search,
+        main.map(|(folder, _)| folder),
+        &version,
+    ));
     for shelf in &linked {
-        link(search, shelf);
+        add_folder_links(search, shelf);
     }
     version
 }
@@ -78,18 +88,18 @@ pub(super) fn add(search: &mut Search<'_>, version: Option<&str>, extra: Option<
 /// Adds the libraries in a folder whose names are wanted, with the links to them. Returns their
 /// names.
 pub(super) fn add_named(
-    search: &mut Search<'_>,
+    search: &mut RootSearch<'_>,
     folder: &str,
     is_wanted: impl Fn(&str) -> bool,
 ) -> Vec<String> {
-    let items = search.list(folder).items.into_iter();
+    let items = search.list_folder(folder).items.into_iter();
     let mut names: Vec<String> = items.map(|(name, _)| name).collect();
     names.retain(|name| is_wanted(name));
     names.retain(|name| {
-        let library = library(search, folder, name);
+        let library = read_library(search, folder, name);
         let is_one = library.is_some();
         if let Some(library) = library {
-            search.add(library.path, FileKind::Library, None);
+            search.add_file(library.path, FileKind::Library, None);
         }
         is_one
     });
@@ -98,58 +108,66 @@ pub(super) fn add_named(
 }
 
 /// Adds the links in a folder that lead to libraries that were added.
-pub(super) fn add_links(search: &mut Search<'_>, folder: &str) {
-    let shelf = Shelf {
+pub(super) fn add_links(search: &mut RootSearch<'_>, folder: &str) {
+    let shelf = LibraryFolder {
         folder: folder.to_owned(),
-        listing: search.list(folder),
+        listing: search.list_folder(folder),
     };
-    link(search, &shelf);
+    add_folder_links(search, &shelf);
 }
 
 /// Returns the version in the name of a main library. NVIDIA's toolkit too takes the version from
 /// this suffix if the driver does not tell it.
-fn guess(shelf: &Shelf) -> Option<String> {
+fn guess(shelf: &LibraryFolder) -> Option<String> {
     let names = || shelf.listing.items.iter().map(|(name, _)| name);
     let mut versions = MAIN
         .iter()
         .flat_map(|main| names().filter_map(move |name| name.strip_prefix(main)));
     versions
-        .find(|version| numbers(version) >= 2)
+        .find(|version| count_version_numbers(version) >= 2)
         .map(str::to_owned)
 }
 
 /// Returns the driver's libraries in a folder. A library whose name is not printable becomes a
 /// problem.
-fn take(search: &mut Search<'_>, shelf: &Shelf, version: &str) -> Vec<Library> {
-    let Shelf { folder, listing } = shelf;
+fn find_driver_libraries(
+    search: &mut RootSearch<'_>,
+    shelf: &LibraryFolder,
+    version: &str,
+) -> Vec<LibraryFile> {
+    let LibraryFolder { folder, listing } = shelf;
     for odd in listing.odd.iter().filter(|name| is_wanted(name, version)) {
-        let place = join(folder, odd);
-        search.problem(format!(
+        let place = join_path(folder, odd);
+        search.add_problem(format!(
             "{place:?} is left out: its name cannot be written down"
         ));
     }
     let names = listing.items.iter().map(|(name, _)| name);
     let names = names.filter(|name| is_wanted(name, version));
     names
-        .filter_map(|name| library(search, folder, name))
+        .filter_map(|name| read_library(search, folder, name))
         .collect()
 }
 
 /// Reads the header of a library in a folder; `None` if it is not for a known 64-bit machine.
-pub(super) fn library(search: &mut Search<'_>, folder: &str, name: &str) -> Option<Library> {
-    let path = search.get(&join(folder, name), Want::File)?;
-    let head = search.head(&path, elf::SIZE)?;
-    match Header::of(&head) {
-        Header::Wide(machine) => Some(Library {
+pub(super) fn read_library(
+    search: &mut RootSearch<'_>,
+    folder: &str,
+    name: &str,
+) -> Option<LibraryFile> {
+    let path = search.find_path(&join_path(folder, name), WantedKind::File)?;
+    let head = search.first_bytes(&path, elf::SIZE)?;
+    match ElfHeader::from_file_start(&head) {
+        ElfHeader::Wide(machine) => Some(LibraryFile {
             folder: folder.to_owned(),
             path,
             name: name.to_owned(),
             machine,
         }),
         // Drivers install 32-bit libraries too. They are not offered, and that is not a problem.
-        Header::Narrow => None,
-        Header::Unknown => {
-            search.problem(format!(
+        ElfHeader::Narrow => None,
+        ElfHeader::Unknown => {
+            search.add_problem(format!(
                 "{path} is left out: it is no library for a known machine"
             ));
             None
@@ -158,7 +176,7 @@ pub(super) fn library(search: &mut Search<'_>, folder: &str, name: &str) -> Opti
 }
 
 /// Returns the main library of the driver.
-fn main<'a>(libraries: &'a [Library], version: &str) -> Option<&'a Library> {
+fn find_main_library<'a>(libraries: &'a [LibraryFile], version: &str) -> Option<&'a LibraryFile> {
     let find = |main: &&str| {
         let name = format!("{main}{version}");
         libraries.iter().find(|library| library.name == name)
@@ -167,12 +185,12 @@ fn main<'a>(libraries: &'a [Library], version: &str) -> Option<&'a Library> {
 }
 
 /// Adds the links in a folder that lead to a library that was added.
-fn link(search: &mut Search<'_>, shelf: &Shelf) {
-    let Shelf { folder, listing } = shelf;
+fn add_folder_links(search: &mut RootSearch<'_>, shelf: &LibraryFolder) {
+    let LibraryFolder { folder, listing } = shelf;
     let items = listing.items.iter();
     let names = items.filter(|(name, kind)| kind.is_symlink() && name.contains(".so"));
     let names: Vec<String> = names.map(|(name, _)| name.clone()).collect();
-    let links = search.links(folder, &names);
+    let links = search.folder_links(folder, &names);
     for (name, target) in &links {
         let mut last = target;
         // A link to a file in the same folder is followed without a system call.
@@ -180,12 +198,12 @@ fn link(search: &mut Search<'_>, shelf: &Shelf) {
             last = links.get(last).unwrap_or(last);
         }
         let path = match last.contains('/') {
-            false => Some(join(folder, last)),
-            true => search.resolve(&join(folder, name)),
+            false => Some(join_path(folder, last)),
+            true => search.resolve_path(&join_path(folder, name)),
         };
-        if let Some(path) = path.filter(|path| search.has(path)) {
+        if let Some(path) = path.filter(|path| search.has_file(path)) {
             let link = FileLink {
-                path: join(folder, name),
+                path: join_path(folder, name),
                 target: target.clone(),
             };
             search.add_link(&path, link);
@@ -201,7 +219,7 @@ fn is_wanted(name: &str, version: &str) -> bool {
     }
     let has_own = |(other, count): &(&str, usize)| {
         let rest = name.strip_prefix(other);
-        rest.is_some_and(|rest| numbers(rest) >= *count)
+        rest.is_some_and(|rest| count_version_numbers(rest) >= *count)
     };
     OTHERS.iter().any(has_own)
 }
@@ -213,7 +231,7 @@ fn is_below(folder: &str, other: &str) -> bool {
 }
 
 /// Counts the numbers of a version; 0 if the text is not a version.
-pub(super) fn numbers(version: &str) -> usize {
+pub(super) fn count_version_numbers(version: &str) -> usize {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     match version.split('.').all(is_number) {
         true => version.split('.').count(),

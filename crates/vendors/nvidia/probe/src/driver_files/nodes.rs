@@ -6,7 +6,7 @@ use std::{
 };
 
 use model::{CardRef, NodeStat, PciAddress};
-use probe::sysfs::Files;
+use probe::sysfs::HostFiles;
 
 /// Folders with device nodes, and the prefixes of their names.
 const FOLDERS: [(&str, &[&str]); 5] = [
@@ -24,28 +24,30 @@ const DRAWS: &[&str] = &["card", "renderD"];
 const MOST: usize = 4096;
 
 /// Reads the facts of every device node of the driver and its companions.
-pub(super) fn read(files: &Files) -> BTreeMap<String, NodeStat> {
+pub(super) fn read_node_stats(files: &HostFiles) -> BTreeMap<String, NodeStat> {
     let stat = |path: String| Some((path.clone(), stat_of(files, &path)?));
-    paths(files).filter_map(stat).collect()
+    list_node_paths(files).filter_map(stat).collect()
 }
 
 /// Returns the facts of the device node at a path; `None` if there is none.
-pub(super) fn stat_of(files: &Files, path: &str) -> Option<NodeStat> {
-    files.metadata(path).as_ref().and_then(stat)
+pub(super) fn stat_of(files: &HostFiles, path: &str) -> Option<NodeStat> {
+    files.node_metadata(path).as_ref().and_then(stat)
 }
 
 /// Lists the nodes that are missing under the configured device root but present in the host's own
 /// `/dev`.
-pub(in super::super) fn strays(files: &Files) -> BTreeSet<String> {
+pub(in super::super) fn strays(files: &HostFiles) -> BTreeSet<String> {
     match files.sees_dev() {
-        true => paths(files).filter(|path| files.is_stray(path)).collect(),
+        true => list_node_paths(files)
+            .filter(|path| files.is_stray(path))
+            .collect(),
         false => BTreeSet::new(),
     }
 }
 
 /// Lists the DRM nodes of each card that the host has in `/dev/dri`.
-pub(super) fn drm(
-    files: &Files,
+pub(super) fn find_drm_nodes(
+    files: &HostFiles,
     cards: impl Iterator<Item = PciAddress>,
 ) -> BTreeMap<PciAddress, Vec<String>> {
     let mut found = BTreeMap::new();
@@ -58,7 +60,7 @@ pub(super) fn drm(
             .filter(|name| is_node(name, DRAWS))
             .map(|name| format!("/dev/dri/{name}"))
             .take(MOST)
-            .filter(|path| files.has(path, at))
+            .filter(|path| files.has_file(path, at))
             .collect();
         nodes.sort();
         if !nodes.is_empty() {
@@ -69,9 +71,9 @@ pub(super) fn drm(
 }
 
 /// Lists the paths whose names are those of device nodes.
-fn paths(files: &Files) -> impl Iterator<Item = String> {
+fn list_node_paths(files: &HostFiles) -> impl Iterator<Item = String> {
     FOLDERS.into_iter().flat_map(|(folder, starts)| {
-        let mut names = files.names(&format!("{folder}/"));
+        let mut names = files.list_names(&format!("{folder}/"));
         names.retain(|name| is_node(name, starts));
         names.sort();
         names.dedup();
@@ -103,10 +105,10 @@ fn is_node(name: &str, starts: &[&str]) -> bool {
 mod tests {
     use std::{path::Path, sync::Arc};
 
-    use super::{super::super::fixture::tree, *};
+    use super::{super::super::fixture::make_tree, *};
 
-    fn files(root: &Path) -> Files {
-        Files::new(root, Arc::default())
+    fn files(root: &Path) -> HostFiles {
+        HostFiles::new(root, Arc::default())
     }
 
     #[test]
@@ -119,28 +121,28 @@ mod tests {
 
     #[test]
     fn a_file_under_the_name_of_a_node_has_no_numbers() {
-        let root = tree(&["dev/nvidia0", "dev/nvidia-caps/nvidia-cap1"]);
-        assert!(read(&files(root.path())).is_empty());
+        let root = make_tree(&["dev/nvidia0", "dev/nvidia-caps/nvidia-cap1"]);
+        assert!(read_node_stats(&files(root.path())).is_empty());
     }
 
     #[test]
     fn nodes_of_a_driver_in_a_container_are_where_they_were_said_to_be() {
-        let host = tree(&["dev/nvidia0", "dev/nvidiactl", "dev/tty"]);
-        let driver = tree(&["dev/nvidia0", "dev/nvidiactl", "dev/nvidia-uvm"]);
+        let host = make_tree(&["dev/nvidia0", "dev/nvidiactl", "dev/tty"]);
+        let driver = make_tree(&["dev/nvidia0", "dev/nvidiactl", "dev/nvidia-uvm"]);
         let files = files(host.path()).with_dev(Some(driver.path().to_owned()));
         assert_eq!(strays(&files), BTreeSet::new());
     }
 
     #[test]
     fn nodes_that_only_the_host_has_are_told() {
-        let host = tree(&[
+        let host = make_tree(&[
             "dev/nvidia0",
             "dev/nvidiactl",
             "dev/tty",
             "dev/dri/card1",
             "dev/infiniband/uverbs0",
         ]);
-        let driver = tree(&["dev/nvidia0"]);
+        let driver = make_tree(&["dev/nvidia0"]);
         let there = [
             "/dev/dri/card1",
             "/dev/infiniband/uverbs0",
@@ -158,7 +160,10 @@ mod tests {
     /// `/dev/null` and `/dev/zero`, which every machine has, stand in for device nodes.
     #[test]
     fn a_node_is_looked_at_where_it_was_said_to_be_unless_that_is_none() {
-        let [host, driver] = [tree(&["dev/x"]), tree(&["dev/nvidia0", "dev/nvidia1"])];
+        let [host, driver] = [
+            make_tree(&["dev/x"]),
+            make_tree(&["dev/nvidia0", "dev/nvidia1"]),
+        ];
         for (root, node, device) in [
             (&host, "nvidia0", "/dev/null"),
             (&host, "nvidia2", "/dev/null"),
@@ -168,7 +173,7 @@ mod tests {
             fs_err::os::unix::fs::symlink(device, node).unwrap();
         }
         let both = files(host.path()).with_dev(Some(driver.path().to_owned()));
-        let minors: Vec<_> = read(&both)
+        let minors: Vec<_> = read_node_stats(&both)
             .iter()
             .map(|(path, node)| (path.clone(), node.minor))
             .collect();

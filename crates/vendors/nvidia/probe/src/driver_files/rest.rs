@@ -3,7 +3,7 @@
 
 use model::FileKind;
 
-use super::search::{Search, Want, join};
+use super::search::{RootSearch, WantedKind, join_path};
 
 /// Folders of settings.
 const SHARES: [&str; 3] = ["/etc", "/usr/local/share", "/usr/share"];
@@ -69,97 +69,100 @@ const HOOKS: [&str; 2] = ["nvidia-cdi-hook", "nvidia-ctk"];
 const TOOLKIT: [&str; 2] = ["/usr/local/nvidia/toolkit", "/usr/local/nvidia/bin"];
 
 /// Adds all of these files. `version` selects the firmware.
-pub(super) fn add(search: &mut Search<'_>, version: &str) {
+pub(super) fn add_other_files(search: &mut RootSearch<'_>, version: &str) {
     configs(search);
     vulkan(search);
     firmware(search, version);
     sockets(search);
     for name in BINARIES {
-        let places = BINS.map(|folder| join(folder, name));
-        first(search, &places, Want::Program, FileKind::Binary);
+        let places = BINS.map(|folder| join_path(folder, name));
+        add_first(search, &places, WantedKind::Program, FileKind::Binary);
     }
     for (path, want) in [
-        ("/run/udev", Want::Folder),
-        ("/etc/cufile.json", Want::File),
+        ("/run/udev", WantedKind::Folder),
+        ("/etc/cufile.json", WantedKind::File),
     ] {
-        first(search, &[path.to_owned()], want, FileKind::Gds);
+        add_first(search, &[path.to_owned()], want, FileKind::Gds);
     }
 }
 
 /// Finds the programs that can be run as hooks, under the paths by which an operator knows them.
-pub(super) fn hooks(search: &mut Search<'_>) -> Vec<String> {
+pub(super) fn hooks(search: &mut RootSearch<'_>) -> Vec<String> {
     let folders = || BINS.iter().chain(&TOOLKIT);
     let mut found = Vec::new();
     for name in HOOKS {
-        let mut places = folders().map(|folder| join(folder, name));
-        found.extend(places.find(|place| search.get(place, Want::Program).is_some()));
+        let mut places = folders().map(|folder| join_path(folder, name));
+        found.extend(places.find(|place| search.find_path(place, WantedKind::Program).is_some()));
     }
     found
 }
 
 /// Adds settings from every folder that has them.
-fn configs(search: &mut Search<'_>) {
+fn configs(search: &mut RootSearch<'_>) {
     for name in CONFIGS {
         for share in SHARES {
-            let place = join(share, name);
-            first(search, &[place], Want::File, FileKind::Config);
+            let place = join_path(share, name);
+            add_first(search, &[place], WantedKind::File, FileKind::Config);
         }
     }
 }
 
 /// Adds Vulkan's settings, each from the first folder that has it.
-fn vulkan(search: &mut Search<'_>) {
+fn vulkan(search: &mut RootSearch<'_>) {
     for name in VULKAN {
-        let places = SHARES.iter().chain(&["/"]).map(|share| join(share, name));
-        let mut found = places.filter_map(|place| search.get(&place, Want::File));
+        let places = SHARES
+            .iter()
+            .chain(&["/"])
+            .map(|share| join_path(share, name));
+        let mut found = places.filter_map(|place| search.find_path(&place, WantedKind::File));
         if let Some(path) = found.next() {
             drop(found);
-            search.add(path, FileKind::Config, Some(&join("/etc", name)));
+            search.add_file(path, FileKind::Config, Some(&join_path("/etc", name)));
         }
     }
 }
 
 /// Adds the GSP firmware. The kernel searches these folders in the same order
 /// (drivers/base/firmware_loader/main.c, fw_path).
-fn firmware(search: &mut Search<'_>, version: &str) {
-    let files = search.files();
-    let own = files.text(FIRMWARE_PATH, None);
+fn firmware(search: &mut RootSearch<'_>, version: &str) {
+    let files = search.host_files();
+    let own = files.read_trimmed(FIRMWARE_PATH, None);
     let own = own.filter(|path| path.starts_with('/') && !path.contains(char::is_control));
-    let release = files.text(RELEASE, None);
+    let release = files.read_trimmed(RELEASE, None);
     let release = release.filter(|text| is_name(text));
     let mut folders: Vec<String> = own.into_iter().collect();
     for folder in FIRMWARE {
-        folders.extend(release.iter().map(|release| join(folder, release)));
+        folders.extend(release.iter().map(|release| join_path(folder, release)));
         folders.push(folder.to_owned());
     }
     for folder in folders {
-        let place = join(&folder, &format!("nvidia/{version}"));
-        let Some(real) = search.folder(&place) else {
+        let place = join_path(&folder, &format!("nvidia/{version}"));
+        let Some(real) = search.find_folder(&place) else {
             continue;
         };
-        for (name, _) in search.list(&real).items {
+        for (name, _) in search.list_folder(&real).items {
             if name.starts_with("gsp") && name.ends_with(".bin") {
-                let file = join(&place, &name);
-                first(search, &[file], Want::File, FileKind::Firmware);
+                let file = join_path(&place, &name);
+                add_first(search, &[file], WantedKind::File, FileKind::Firmware);
             }
         }
     }
 }
 
 /// Adds the sockets of persistence daemon and fabric manager, and the folder of the MPS daemon.
-fn sockets(search: &mut Search<'_>) {
+fn sockets(search: &mut RootSearch<'_>) {
     for name in SOCKETS {
-        let places = RUNS.map(|folder| join(folder, name));
-        first(search, &places, Want::Socket, FileKind::Ipc);
+        let places = RUNS.map(|folder| join_path(folder, name));
+        add_first(search, &places, WantedKind::Socket, FileKind::Ipc);
     }
-    first(search, &[MPS.to_owned()], Want::Folder, FileKind::Ipc);
+    add_first(search, &[MPS.to_owned()], WantedKind::Folder, FileKind::Ipc);
 }
 
 /// Adds the first of these places that is of the wanted kind, for the same path in a container.
-fn first(search: &mut Search<'_>, places: &[String], want: Want, kind: FileKind) {
+fn add_first(search: &mut RootSearch<'_>, places: &[String], want: WantedKind, kind: FileKind) {
     for place in places {
-        if let Some(path) = search.get(place, want) {
-            search.add(path, kind, Some(place));
+        if let Some(path) = search.find_path(place, want) {
+            search.add_file(path, kind, Some(place));
             return;
         }
     }

@@ -18,11 +18,11 @@ pub(super) const MOST_NAMES: usize = 65_536;
 
 /// Folder that stands for `/`. All paths are absolute and seen from inside; links cannot lead out.
 #[derive(Clone, Debug)]
-pub(super) struct Root(host::Root);
+pub(super) struct DriverRoot(host::HostRoot);
 
 /// Names in a folder.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct FolderListing {
     /// Names and file types, sorted.
     pub(super) items: Vec<(String, FileType)>,
     /// Names that cannot be written into a spec, converted for display.
@@ -33,7 +33,7 @@ pub(super) struct Listing {
 
 /// Failure to look up a path.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum PathFailure {
     /// The path does not exist.
     #[error("there is nothing")]
     Missing,
@@ -42,47 +42,47 @@ pub(super) enum Failure {
     Endless,
     /// A link's target, or the resolved path, is not printable UTF-8.
     #[error("it leads to a name that cannot be written down")]
-    Odd,
+    Unprintable,
     /// The system call failed.
     #[error("{}", .0.kind())]
     Io(io::Error),
 }
 
-// === impl Root ===
+// === impl DriverRoot ===
 
-impl Root {
+impl DriverRoot {
     pub(super) fn new(path: impl Into<PathBuf>) -> Self {
-        Self(host::Root::new(path))
+        Self(host::HostRoot::new(path))
     }
 
     /// Returns the folder, as a path of this process.
-    pub(super) fn folder(&self) -> &Path {
-        self.0.folder()
+    pub(super) fn root_folder(&self) -> &Path {
+        self.0.root_folder()
     }
 
     /// Returns an absolute path as a path of this process, for messages.
-    pub(super) fn place(&self, path: &str) -> PathBuf {
-        self.0.path(path.trim_start_matches('/'))
+    pub(super) fn display_path(&self, path: &str) -> PathBuf {
+        self.0.join_path(path.trim_start_matches('/'))
     }
 
     /// Resolves all links of a path, seen from inside.
-    pub(super) fn resolve(&self, path: &str) -> Result<String, Failure> {
-        text(&self.0.resolve(path)?).ok_or(Failure::Odd)
+    pub(super) fn resolve_links(&self, path: &str) -> Result<String, PathFailure> {
+        printable_text(&self.0.resolve_path(path)?).ok_or(PathFailure::Unprintable)
     }
 
     /// Returns the metadata of the file that a path leads to.
-    pub(super) fn metadata(&self, path: &str) -> Result<Metadata, Failure> {
+    pub(super) fn read_metadata(&self, path: &str) -> Result<Metadata, PathFailure> {
         Ok(self.0.metadata(path)?)
     }
 
     /// Returns the target of a link; `None` if the path is not a link.
-    pub(super) fn target(&self, path: &str) -> Option<String> {
-        text(&self.0.read_link(path).ok()?)
+    pub(super) fn read_link_target(&self, path: &str) -> Option<String> {
+        printable_text(&self.0.read_link(path).ok()?)
     }
 
     /// Lists a folder.
-    pub(super) fn list(&self, folder: &str) -> Result<Listing, Failure> {
-        let mut listing = Listing::default();
+    pub(super) fn list_root_folder(&self, folder: &str) -> Result<FolderListing, PathFailure> {
+        let mut listing = FolderListing::default();
         for (count, entry) in self.0.read_dir(folder)?.enumerate() {
             if count == MOST_NAMES {
                 listing.cut = true;
@@ -90,7 +90,7 @@ impl Root {
             }
             let entry = entry?;
             let name = entry.file_name();
-            match text(Path::new(&name)) {
+            match printable_text(Path::new(&name)) {
                 Some(name) => listing.items.push((name, entry.file_type()?)),
                 None => listing.odd.push(name.to_string_lossy().into_owned()),
             }
@@ -101,16 +101,16 @@ impl Root {
     }
 
     /// Reads at most `most` bytes from the start of a regular file.
-    pub(super) fn head(&self, path: &str, most: u64) -> Result<Vec<u8>, Failure> {
+    pub(super) fn read_head(&self, path: &str, most: u64) -> Result<Vec<u8>, PathFailure> {
         let mut bytes = Vec::new();
         self.0.open_file(path)?.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
     /// Reads the soname of a library.
-    pub(super) fn soname(&self, path: &str) -> Option<String> {
+    pub(super) fn read_soname(&self, path: &str) -> Option<String> {
         let file = self.0.open_file(path).ok()?;
-        elf::soname(|at, most| {
+        elf::parse_soname(|at, most| {
             let mut bytes = vec![0; most];
             let read = file.read_at(&mut bytes, at).ok()?;
             bytes.truncate(read);
@@ -119,9 +119,9 @@ impl Root {
     }
 }
 
-// === impl Failure ===
+// === impl PathFailure ===
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for PathFailure {
     fn from(error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
             Some(Errno::NOENT | Errno::NOTDIR) => Self::Missing,
@@ -131,7 +131,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<small::Error> for Failure {
+impl From<small::Error> for PathFailure {
     fn from(error: small::Error) -> Self {
         match error {
             small::Error::Io(error) => error.into(),
@@ -142,7 +142,7 @@ impl From<small::Error> for Failure {
 
 /// Returns a name or path as a text without control characters; `None` if it is not UTF-8 or has
 /// some.
-fn text(path: &Path) -> Option<String> {
+fn printable_text(path: &Path) -> Option<String> {
     let text = path.to_str()?;
     (!text.chars().any(char::is_control)).then(|| text.to_owned())
 }

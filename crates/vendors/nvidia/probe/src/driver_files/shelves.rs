@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{
     cache,
-    root::Listing,
-    search::{Search, Want, join},
+    root::FolderListing,
+    search::{RootSearch, WantedKind, join_path},
 };
 
 /// Usual folders of driver libraries.
@@ -51,23 +51,26 @@ const MOST_FOLDERS: usize = 64;
 
 /// Folder with libraries, and the names in it.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct LibraryFolder {
     pub(super) folder: String,
-    pub(super) listing: Listing,
+    pub(super) listing: FolderListing,
 }
 
 /// Lists every folder that may have libraries, each once.
-pub(super) fn all(search: &mut Search<'_>, extra: Option<&str>) -> Vec<Shelf> {
+pub(super) fn find_library_folders(
+    search: &mut RootSearch<'_>,
+    extra: Option<&str>,
+) -> Vec<LibraryFolder> {
     let mut names: Vec<String> = FOLDERS.map(str::to_owned).into();
     names.extend(extra.map(str::to_owned));
     names.extend(cached(search));
     let mut seen = BTreeSet::new();
     let mut shelves = Vec::new();
     for name in names {
-        let Some(folder) = search.folder(&name).filter(|f| seen.insert(f.clone())) else {
+        let Some(folder) = search.find_folder(&name).filter(|f| seen.insert(f.clone())) else {
             continue;
         };
-        let listing = search.list(&folder);
+        let listing = search.list_folder(&folder);
         for below in BELOW {
             let is_there = |(name, kind): &(String, std::fs::FileType)| {
                 name == below && (kind.is_dir() || kind.is_symlink())
@@ -75,32 +78,35 @@ pub(super) fn all(search: &mut Search<'_>, extra: Option<&str>) -> Vec<Shelf> {
             if !listing.items.iter().any(is_there) {
                 continue;
             }
-            let below = search.folder(&join(&folder, below));
+            let below = search.find_folder(&join_path(&folder, below));
             if let Some(folder) = below.filter(|below| seen.insert(below.clone())) {
-                let listing = search.list(&folder);
-                shelves.push(Shelf { folder, listing });
+                let listing = search.list_folder(&folder);
+                shelves.push(LibraryFolder { folder, listing });
             }
         }
-        shelves.push(Shelf { folder, listing });
+        shelves.push(LibraryFolder { folder, listing });
     }
     shelves
 }
 
 /// Returns the folders in which the loader finds the driver's main libraries.
-fn cached(search: &mut Search<'_>) -> Vec<String> {
-    let Some(path) = search.get(CACHE, Want::File) else {
+fn cached(search: &mut RootSearch<'_>) -> Vec<String> {
+    let Some(path) = search.find_path(CACHE, WantedKind::File) else {
         return Vec::new();
     };
-    let bytes = search.head(&path, MOST_CACHE).unwrap_or_default();
-    let is_main = |(name, _): &cache::Entry<'_>| MAIN.iter().any(|main| name.starts_with(main));
-    let paths = cache::entries(&bytes).filter(is_main).map(|(_, path)| path);
+    let bytes = search.first_bytes(&path, MOST_CACHE).unwrap_or_default();
+    let is_main =
+        |(name, _): &cache::CacheEntry<'_>| MAIN.iter().any(|main| name.starts_with(main));
+    let paths = cache::cache_entries(&bytes)
+        .filter(is_main)
+        .map(|(_, path)| path);
     let paths: BTreeSet<&str> = paths
         .filter(|p| p.starts_with('/'))
         .take(MOST_FOLDERS)
         .collect();
     let mut folders = BTreeSet::new();
     for path in paths {
-        let real = search.resolve(path);
+        let real = search.resolve_path(path);
         // Debian's alternatives: the cache names a link in one folder, and the file is in another.
         let both = [Some(path), real.as_deref()];
         let parents = both

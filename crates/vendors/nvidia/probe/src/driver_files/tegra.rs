@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{FileKind, FileLink, NodeStat};
-use probe::sysfs::Files;
+use probe::sysfs::HostFiles;
 
 use super::{
     super::nodes::ANY_DRIVER,
-    csv::{self, Entry, Kind},
+    csv::{self, BoardEntry, BoardEntryKind},
     glob, libraries, nodes,
-    search::{Search, Want, join},
+    search::{RootSearch, WantedKind, join_path},
 };
 
 /// Folder of the lists, and the lists for every container. NVIDIA's toolkit reads the same three;
@@ -35,42 +35,42 @@ const MOST_LISTS: usize = 1024;
 const MOST_HOPS: usize = 8;
 
 /// Adds the files that the lists name. Returns the patterns of device nodes among them.
-pub(super) fn add(search: &mut Search<'_>) -> Vec<String> {
+pub(super) fn add_board_files(search: &mut RootSearch<'_>) -> Vec<String> {
     let (mut patterns, mut libraries) = (BTreeSet::new(), BTreeSet::new());
     let (mut seen, mut lists) = (false, MOST_LISTS);
     for name in FILES {
-        let place = join(FOLDER, name);
-        let Some(path) = search.get(&place, Want::File) else {
+        let place = join_path(FOLDER, name);
+        let Some(path) = search.find_path(&place, WantedKind::File) else {
             continue;
         };
         seen = true;
-        for Entry { kind, path } in read(search, &path) {
-            if kind == Kind::Node {
+        for BoardEntry { kind, path } in read_board_list(search, &path) {
+            if kind == BoardEntryKind::Node {
                 patterns.insert(path);
                 continue;
             }
-            let paths = paths(search, &path, &mut lists);
+            let paths = expand_paths(search, &path, &mut lists);
             match kind {
-                Kind::Folder => folders(search, paths),
-                _ => libraries.extend(files(search, paths)),
+                BoardEntryKind::Folder => add_board_folders(search, paths),
+                _ => libraries.extend(add_listed_files(search, paths)),
             }
         }
     }
     if !seen {
-        search.problem(format!(
+        search.add_problem(format!(
             "none of {} is in {FOLDER}: what containers need on this board is not known; install \
              what JetPack has for containers, or let the agent see the folder",
             FILES.join(", ")
         ));
     }
-    if let Some(path) = search.get(RELEASE, Want::File) {
-        search.add(path, FileKind::Config, Some(RELEASE));
+    if let Some(path) = search.find_path(RELEASE, WantedKind::File) {
+        search.add_file(path, FileKind::Config, Some(RELEASE));
     }
     for folder in libraries {
         libraries::add_links(search, &folder);
     }
     if lists == 0 || patterns.len() > MOST_PATHS {
-        search.problem(format!(
+        search.add_problem(format!(
             "the files in {FOLDER} have more patterns than are looked up; the others are left out"
         ));
     }
@@ -78,17 +78,17 @@ pub(super) fn add(search: &mut Search<'_>) -> Vec<String> {
 }
 
 /// Returns the device nodes that match the patterns. Adds their file system facts to `stats`.
-pub(super) fn board(
-    files: &Files,
+pub(super) fn find_board_nodes(
+    files: &HostFiles,
     patterns: &[String],
     stats: &mut BTreeMap<String, NodeStat>,
 ) -> Vec<String> {
     let mut lists = MOST_LISTS;
     let mut list = |folder: &str| {
-        if !afford(&mut lists) {
+        if !take_one(&mut lists) {
             return Vec::new();
         }
-        let mut names = files.names(&join(folder, ""));
+        let mut names = files.list_names(&join_path(folder, ""));
         names.retain(|name| !name.contains(char::is_control));
         names.sort();
         names.dedup();
@@ -106,15 +106,15 @@ pub(super) fn board(
 }
 
 /// Reads a list. A line that is not valid becomes a problem.
-fn read(search: &mut Search<'_>, path: &str) -> Vec<Entry> {
+fn read_board_list(search: &mut RootSearch<'_>, path: &str) -> Vec<BoardEntry> {
     // The list itself is checked too: its content may be replaced without a change to its folder.
-    search.ask(path);
+    search.note_path(path);
     let most = u64::try_from(MOST_BYTES + 1).unwrap_or(u64::MAX);
-    let bytes = search.head(path, most).unwrap_or_default();
+    let bytes = search.first_bytes(path, most).unwrap_or_default();
     let end = match bytes.len() > MOST_BYTES {
         false => bytes.len(),
         true => {
-            search.problem(format!(
+            search.add_problem(format!(
                 "{path} has more than {MOST_BYTES} bytes; the rest of it is not read"
             ));
             let mut line = bytes[..MOST_BYTES].iter();
@@ -122,41 +122,41 @@ fn read(search: &mut Search<'_>, path: &str) -> Vec<Entry> {
         }
     };
     let mut found = Vec::new();
-    for (at, entry) in csv::entries(&bytes[..end]) {
+    for (at, entry) in csv::parse_board_list(&bytes[..end]) {
         match entry {
             Ok(entry) => found.push(entry),
-            Err(wrong) => search.problem(format!("{path}:{at} is passed over: {wrong}")),
+            Err(wrong) => search.add_problem(format!("{path}:{at} is passed over: {wrong}")),
         }
     }
     found
 }
 
 /// Adds folders, under the paths by which the lists name them.
-fn folders(search: &mut Search<'_>, paths: Vec<String>) {
+fn add_board_folders(search: &mut RootSearch<'_>, paths: Vec<String>) {
     for path in paths {
-        if let Some(real) = search.get(&path, Want::Folder) {
-            search.add(real, FileKind::Config, Some(&path));
+        if let Some(real) = search.find_path(&path, WantedKind::Folder) {
+            search.add_file(real, FileKind::Config, Some(&path));
         }
     }
 }
 
 /// Adds files, and the links that lead to them. Returns the folders of those that are libraries.
-fn files(search: &mut Search<'_>, paths: Vec<String>) -> Vec<String> {
+fn add_listed_files(search: &mut RootSearch<'_>, paths: Vec<String>) -> Vec<String> {
     let mut folders = Vec::new();
     for path in paths {
-        let Some(real) = search.get(&path, Want::File) else {
+        let Some(real) = search.find_path(&path, WantedKind::File) else {
             continue;
         };
         let kind = match is_library(&real) {
             true => FileKind::Library,
             false => FileKind::Config,
         };
-        search.add(real.clone(), kind, None);
-        let last = follow(search, path, &real);
-        if last != real && search.resolve(&last).as_ref() == Some(&real) {
+        search.add_file(real.clone(), kind, None);
+        let last = add_link_chain(search, path, &real);
+        if last != real && search.resolve_path(&last).as_ref() == Some(&real) {
             // A folder on the path is a link that the container does not have, so the file is
             // mounted under this path too.
-            search.add(real.clone(), kind, Some(&last));
+            search.add_file(real.clone(), kind, Some(&last));
         }
         if kind == FileKind::Library {
             folders.extend(real.rsplit_once('/').map(|(folder, _)| folder.to_owned()));
@@ -166,13 +166,13 @@ fn files(search: &mut Search<'_>, paths: Vec<String>) -> Vec<String> {
 }
 
 /// Adds the links from a path to a file. Returns the path to which the last link leads.
-fn follow(search: &mut Search<'_>, path: String, real: &str) -> String {
+fn add_link_chain(search: &mut RootSearch<'_>, path: String, real: &str) -> String {
     let mut at = path;
     for _ in 0..MOST_HOPS {
-        let Some(target) = search.target(&at) else {
+        let Some(target) = search.link_target(&at) else {
             break;
         };
-        let next = model::follow(&at, &target);
+        let next = model::resolve_link(&at, &target);
         let link = FileLink {
             path: std::mem::replace(&mut at, next),
             target,
@@ -184,18 +184,18 @@ fn follow(search: &mut Search<'_>, path: String, real: &str) -> String {
 
 /// Expands a pattern into paths below the driver's root. `lists` is the number of folders that may
 /// still be listed.
-fn paths(search: &mut Search<'_>, pattern: &str, lists: &mut usize) -> Vec<String> {
+fn expand_paths(search: &mut RootSearch<'_>, pattern: &str, lists: &mut usize) -> Vec<String> {
     glob::expand(pattern, MOST_PATHS, |folder| {
-        let Some(real) = search.folder(folder).filter(|_| afford(lists)) else {
+        let Some(real) = search.find_folder(folder).filter(|_| take_one(lists)) else {
             return Vec::new();
         };
-        let items = search.list(&real).items.into_iter();
+        let items = search.list_folder(&real).items.into_iter();
         items.map(|(name, _)| name).collect()
     })
 }
 
 /// Takes one from `left`; `false` if none is left.
-fn afford(left: &mut usize) -> bool {
+fn take_one(left: &mut usize) -> bool {
     let less = left.checked_sub(1);
     *left = less.unwrap_or(0);
     less.is_some()

@@ -86,18 +86,21 @@ impl Host {
         self
     }
 
-    fn finder(&self) -> Finder {
-        Finder::new(self.path(), Files::new(self.path(), Arc::default()))
+    fn finder(&self) -> FileFinder {
+        FileFinder::new(self.path(), HostFiles::new(self.path(), Arc::default()))
     }
 
     fn find(&self) -> DriverFiles {
-        Arc::unwrap_or_clone(self.finder().look(&driver(), &[], Instant::now()))
+        Arc::unwrap_or_clone(
+            self.finder()
+                .find_current_files(&driver(), &[], Instant::now()),
+        )
     }
 }
 
 /// Makes a library without a soname.
 fn elf(machine: u8) -> Vec<u8> {
-    elf::tests::library(machine, "")
+    elf::tests::make_library(machine, "")
 }
 
 fn driver() -> Driver {
@@ -118,15 +121,15 @@ fn looks_again_only_when_something_changed() {
     let host = Host::new();
     host.libraries(62, "usr/lib64", &["libcuda.so.580.95.05"]);
     let (mut finder, start) = (host.finder(), Instant::now());
-    let first = finder.look(&driver(), &[], start);
+    let first = finder.find_current_files(&driver(), &[], start);
     assert_eq!(paths(&first), ["/usr/lib64/libcuda.so.580.95.05"]);
 
     host.libraries(62, "usr/lib64", &["libnvidia-ml.so.580.95.05"]);
-    let soon = finder.look(&driver(), &[], start + MINUTE / 2);
+    let soon = finder.find_current_files(&driver(), &[], start + MINUTE / 2);
     assert!(Arc::ptr_eq(&first, &soon), "not before a minute is over");
-    let later = finder.look(&driver(), &[], start + MINUTE);
+    let later = finder.find_current_files(&driver(), &[], start + MINUTE);
     assert_eq!(later.files.len(), 2);
-    let same = finder.look(&driver(), &[], start + 2 * MINUTE);
+    let same = finder.find_current_files(&driver(), &[], start + 2 * MINUTE);
     assert!(Arc::ptr_eq(&later, &same));
 
     host.libraries(62, "usr/lib64", &["libcuda.so.590.1"]);
@@ -135,7 +138,7 @@ fn looks_again_only_when_something_changed() {
         version,
         ..driver()
     };
-    let newer = finder.look(&other, &[], start + 2 * MINUTE);
+    let newer = finder.find_current_files(&other, &[], start + 2 * MINUTE);
     assert_eq!(paths(&newer), ["/usr/lib64/libcuda.so.590.1"]);
 }
 
@@ -144,9 +147,9 @@ fn a_folder_that_appears_is_noticed() {
     let host = Host::new();
     host.libraries(62, "usr/lib64", &["libcuda.so.580.95.05"]);
     let (mut finder, start) = (host.age().finder(), Instant::now());
-    finder.look(&driver(), &[], start);
+    finder.find_current_files(&driver(), &[], start);
     host.programs("usr/bin", &["nvidia-smi", "nvidia-cdi-hook"]);
-    let later = finder.look(&driver(), &[], start + MINUTE);
+    let later = finder.find_current_files(&driver(), &[], start + MINUTE);
     assert!(paths(&later).contains(&"/usr/bin/nvidia-smi"));
     assert_eq!(later.hooks, ["/usr/bin/nvidia-cdi-hook"]);
 }
@@ -157,10 +160,10 @@ fn a_socket_that_goes_is_noticed() {
     host.libraries(62, "usr/lib64", &["libcuda.so.580.95.05"])
         .special(socket, FileType::Socket);
     let (mut finder, start) = (host.age().finder(), Instant::now());
-    let first = finder.look(&driver(), &[], start);
+    let first = finder.find_current_files(&driver(), &[], start);
     assert!(paths(&first).contains(&"/run/nvidia-persistenced/socket"));
     fs_err::remove_file(host.path().join(socket)).unwrap();
-    let later = finder.look(&driver(), &[], start + MINUTE);
+    let later = finder.find_current_files(&driver(), &[], start + MINUTE);
     assert_eq!(paths(&later), ["/usr/lib64/libcuda.so.580.95.05"]);
 }
 
@@ -172,19 +175,19 @@ fn a_program_for_hooks_that_appears_is_noticed_where_its_link_leads_too() {
         .programs("opt/toolkit", &["nvidia-ctk.old"])
         .links(&[("usr/bin/nvidia-ctk", "../../opt/toolkit/nvidia-ctk.old")]);
     let (mut finder, start) = (host.age().finder(), Instant::now());
-    let first = finder.look(&driver(), &[], start);
+    let first = finder.find_current_files(&driver(), &[], start);
     assert_eq!(first.hooks, ["/usr/bin/nvidia-ctk"]);
     host.programs("usr/bin", &["nvidia-cdi-hook"]);
-    let second = finder.look(&driver(), &[], start + MINUTE);
+    let second = finder.find_current_files(&driver(), &[], start + MINUTE);
     assert_eq!(
         second.hooks,
         ["/usr/bin/nvidia-cdi-hook", "/usr/bin/nvidia-ctk"]
     );
     host.age();
     // The search that follows the change of the time itself.
-    finder.look(&driver(), &[], start + 2 * MINUTE);
+    finder.find_current_files(&driver(), &[], start + 2 * MINUTE);
     fs_err::remove_file(host.path().join("opt/toolkit/nvidia-ctk.old")).unwrap();
-    let third = finder.look(&driver(), &[], start + 3 * MINUTE);
+    let third = finder.find_current_files(&driver(), &[], start + 3 * MINUTE);
     assert_eq!(third.hooks, ["/usr/bin/nvidia-cdi-hook"]);
 }
 
@@ -204,13 +207,18 @@ fn new_device_nodes_are_looked_at_at_once() {
         ..Device::card_of("nvidia", "GPU-0", "L40S")
     };
     let (mut finder, start) = (host.finder(), Instant::now());
-    assert!(finder.look(&driver(), &[card(&[])], start).drm.is_empty());
+    assert!(
+        finder
+            .find_current_files(&driver(), &[card(&[])], start)
+            .drm
+            .is_empty()
+    );
     for name in ["card1", "renderD128", "card1-DP-1", "x/y"] {
         host.file(&format!("sys/bus/pci/devices/{address}/drm/{name}/dev"), "");
     }
     host.file("dev/dri/card1", "")
         .file("dev/dri/renderD128", "");
-    let found = finder.look(&driver(), &[card(&["/dev/nvidia0"])], start);
+    let found = finder.find_current_files(&driver(), &[card(&["/dev/nvidia0"])], start);
     assert_eq!(
         found.drm[&address],
         ["/dev/dri/card1", "/dev/dri/renderD128"]
@@ -222,13 +230,13 @@ fn a_node_that_is_another_one_now_is_seen_at_once() {
     let host = Host::new();
     host.links(&[("dev/nvidia0", "/dev/null")]);
     let (mut finder, start) = (host.finder(), Instant::now());
-    let first = finder.look(&driver(), &[], start);
+    let first = finder.find_current_files(&driver(), &[], start);
     assert_eq!(first.nodes["/dev/nvidia0"].minor, 3);
-    let same = finder.look(&driver(), &[], start);
+    let same = finder.find_current_files(&driver(), &[], start);
     assert!(Arc::ptr_eq(&first, &same));
     fs_err::remove_file(host.path().join("dev/nvidia0")).unwrap();
     host.links(&[("dev/nvidia0", "/dev/zero")]);
-    let later = finder.look(&driver(), &[], start);
+    let later = finder.find_current_files(&driver(), &[], start);
     assert_eq!(later.nodes["/dev/nvidia0"].minor, 5);
 }
 
@@ -242,7 +250,9 @@ fn a_version_that_is_not_told_is_read_from_the_libraries() {
             version,
             ..driver()
         };
-        let found = host.finder().look(&driver, &[], Instant::now());
+        let found = host
+            .finder()
+            .find_current_files(&driver, &[], Instant::now());
         assert_eq!(paths(&found), ["/usr/lib64/libcuda.so.580.95.05"]);
     }
     let nothing = Host::new();
@@ -251,7 +261,9 @@ fn a_version_that_is_not_told_is_read_from_the_libraries() {
         version,
         ..driver()
     };
-    let found = nothing.finder().look(&driver, &[], Instant::now());
+    let found = nothing
+        .finder()
+        .find_current_files(&driver, &[], Instant::now());
     assert_eq!(found.problems.len(), 1);
 }
 
@@ -264,6 +276,8 @@ fn the_folder_of_the_driver_library_itself_is_searched() {
         library: Some(library.display().to_string()),
         ..driver()
     };
-    let found = host.finder().look(&driver, &[], Instant::now());
+    let found = host
+        .finder()
+        .find_current_files(&driver, &[], Instant::now());
     assert_eq!(paths(&found), ["/opt/odd/libcuda.so.580.95.05"]);
 }

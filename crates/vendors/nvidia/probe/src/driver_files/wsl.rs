@@ -8,7 +8,7 @@ use model::FileKind;
 
 use super::{
     libraries,
-    search::{Search, Want, join},
+    search::{RootSearch, WantedKind, join_path},
 };
 
 /// Folders of the driver store, and of the libraries that load it.
@@ -32,15 +32,15 @@ const SMI_INSIDE: &str = "/usr/bin/nvidia-smi";
 const MOST_STORES: usize = 8192;
 
 /// Adds all files.
-pub(super) fn add(search: &mut Search<'_>) {
+pub(super) fn add_wsl_files(search: &mut RootSearch<'_>) {
     let stores = stores(search);
     if stores.is_empty() {
-        search.problem(format!(
+        search.add_problem(format!(
             "no folder in {STORES} has {CUDA}, so containers have no more than what is in {LIB}"
         ));
     }
     if stores.len() > 1 {
-        search.problem(format!(
+        search.add_problem(format!(
             "{} of the folders in {STORES} are NVIDIA's ({}): containers have all of them; remove \
              old drivers in Windows if CUDA does not start",
             stores.len(),
@@ -51,36 +51,40 @@ pub(super) fn add(search: &mut Search<'_>) {
     for store in &stores {
         let names = libraries::add_named(search, store, is_ours);
         seen.extend(names.iter().map(|name| stem(name).to_owned()));
-        if let Some(path) = search.get(&join(store, CUBINS), Want::File) {
-            search.add(path, FileKind::Config, None);
+        if let Some(path) = search.find_path(&join_path(store, CUBINS), WantedKind::File) {
+            search.add_file(path, FileKind::Config, None);
         }
     }
     // A library that a store has is not added from this folder too: some libraries search the store
     // for it.
-    if let Some(folder) = search.folder(LIB) {
+    if let Some(folder) = search.find_folder(LIB) {
         libraries::add_named(search, &folder, |name| {
             is_ours(name) && !seen.contains(stem(name))
         });
     }
     for folder in stores.iter().map(String::as_str).chain([LIB]) {
-        if let Some(path) = search.get(&join(folder, SMI), Want::Program) {
-            search.add(path, FileKind::Binary, Some(SMI_INSIDE));
+        if let Some(path) = search.find_path(&join_path(folder, SMI), WantedKind::Program) {
+            search.add_file(path, FileKind::Binary, Some(SMI_INSIDE));
             break;
         }
     }
 }
 
 /// Returns the paths of NVIDIA's driver stores, without links.
-fn stores(search: &mut Search<'_>) -> Vec<String> {
-    let Some(folder) = search.folder(STORES) else {
+fn stores(search: &mut RootSearch<'_>) -> Vec<String> {
+    let Some(folder) = search.find_folder(STORES) else {
         return Vec::new();
     };
-    let items = search.list(&folder).items.into_iter().take(MOST_STORES);
+    let items = search
+        .list_folder(&folder)
+        .items
+        .into_iter()
+        .take(MOST_STORES);
     let mut stores = Vec::new();
     for (name, _) in items {
-        let store = join(&folder, &name);
-        if search.resolve(&join(&store, CUDA)).is_some() {
-            stores.extend(search.folder(&store));
+        let store = join_path(&folder, &name);
+        if search.resolve_path(&join_path(&store, CUDA)).is_some() {
+            stores.extend(search.find_folder(&store));
         }
     }
     stores

@@ -3,9 +3,9 @@
 use model::FileKind;
 
 use super::{
-    libraries::library,
-    search::{Search, join},
-    shelves::Shelf,
+    libraries::read_library,
+    search::{RootSearch, join_path},
+    shelves::LibraryFolder,
 };
 
 /// Folders of the X server's modules: below a library folder, and fixed ones.
@@ -28,10 +28,14 @@ const XORG: [&str; 8] = [
 ];
 
 /// Adds the X server's modules. Returns the folders that have them.
-pub(super) fn add(search: &mut Search<'_>, main: Option<String>, version: &str) -> Vec<Shelf> {
+pub(super) fn add_xorg_modules(
+    search: &mut RootSearch<'_>,
+    main: Option<String>,
+    version: &str,
+) -> Vec<LibraryFolder> {
     let below = main
         .into_iter()
-        .flat_map(|folder| XORG_BELOW.map(|at| join(&folder, at)));
+        .flat_map(|folder| XORG_BELOW.map(|at| join_path(&folder, at)));
     let folders: Vec<String> = below.chain(XORG.map(str::to_owned)).collect();
     let mut shelves = Vec::new();
     for name in [
@@ -39,13 +43,13 @@ pub(super) fn add(search: &mut Search<'_>, main: Option<String>, version: &str) 
         format!("libglxserver_nvidia.so.{version}"),
     ] {
         let found = folders.iter().find_map(|folder| {
-            let folder = search.folder(folder)?;
-            library(search, &folder, &name)
+            let folder = search.find_folder(folder)?;
+            read_library(search, &folder, &name)
         });
         if let Some(library) = found {
-            let listing = search.list(&library.folder);
-            search.add(library.path, FileKind::Library, None);
-            shelves.push(Shelf {
+            let listing = search.list_folder(&library.folder);
+            search.add_file(library.path, FileKind::Library, None);
+            shelves.push(LibraryFolder {
                 folder: library.folder,
                 listing,
             });

@@ -53,20 +53,22 @@ fn a_tier_comes_again_with_its_period_and_the_others_do_not() {
 #[test]
 fn a_card_that_comes_is_checked_at_once() {
     let rig = Rig::new("dgx-a100");
-    rig.node.lose(&target("5")).unwrap();
+    rig.node.lose_cards(&target("5")).unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
     for _ in 0..3 * 7 {
         process.checkup();
     }
-    rig.node.restore(&target("5")).unwrap();
-    let id = rig.node.gpus().unwrap()[5].uuid.clone();
+    rig.node.restore_cards(&target("5")).unwrap();
+    let id = rig.node.list_gpus().unwrap()[5].uuid.clone();
     wait_for(|| (process.checkup().device.as_str() == id).then_some(()));
 }
 
 #[test]
 fn a_new_loading_of_the_driver_is_checked_at_once() {
     let rig = Rig::new("t4");
-    rig.node.set(&target("0"), "ecc-uncorrected", 3).unwrap();
+    rig.node
+        .set_sensor(&target("0"), "ecc-uncorrected", 3)
+        .unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
     let uncorrected = |process: &mut Process| {
         wait_for(|| match process.checkup().reading.values {
@@ -95,13 +97,13 @@ fn a_check_that_hangs_is_named_with_its_card_as_a_part_of_the_checks() {
     let rig = Rig::new("dgx-a100");
     let call = "nvmlDeviceGetRemappedRows";
     let hang = Effect::Hang { millis: None };
-    rig.node.fault(call, Some(&target("3")), hang).unwrap();
+    rig.node.set_fault(call, Some(&target("3")), hang).unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
     let stuck = process.wait(|message| match message {
         Message::Beat(beat) => beat.calls.first().cloned(),
         _ => None,
     });
-    let card = rig.node.gpus().unwrap()[3].pci.to_string();
+    let card = rig.node.list_gpus().unwrap()[3].pci.to_string();
     assert_eq!((stuck.call.as_str(), stuck.work), (call, Work::Checks));
     assert_eq!(stuck.device, card.parse().ok());
 }
@@ -111,7 +113,7 @@ fn links_that_nobody_wants_are_left_out_of_the_checks_too() {
     let rig = Rig::new("dgx-a100");
     let hang = Effect::Hang { millis: None };
     rig.node
-        .fault("nvmlDeviceGetNvLinkState", None, hang)
+        .set_fault("nvmlDeviceGetNvLinkState", None, hang)
         .unwrap();
     let mut without = Process::start_with(&rig, Kind::Supervised, |c| c.links = false);
     let performing = wait_for(|| match without.checkup().reading.values {

@@ -14,7 +14,7 @@ use crate::{
 fn a_call_that_hangs_while_links_are_read_belongs_to_the_links() {
     let rig = Rig::new("dgx-a100");
     let call = "nvmlDeviceGetTopologyCommonAncestor";
-    rig.node.fault(call, None, HANG).unwrap();
+    rig.node.set_fault(call, None, HANG).unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
     let stuck = stuck(&mut process);
     assert_eq!((stuck.call.as_str(), stuck.work), (call, Work::Links));
@@ -27,7 +27,7 @@ fn links_that_nobody_wants_are_not_asked_for() {
         "nvmlDeviceGetTopologyCommonAncestor",
         "nvmlDeviceGetNvLinkState",
     ] {
-        rig.node.fault(call, None, HANG).unwrap();
+        rig.node.set_fault(call, None, HANG).unwrap();
     }
     let mut process = Process::start_with(&rig, Kind::Supervised, |c| c.links = false);
     assert_eq!(process.report().devices.len(), 8);
@@ -39,14 +39,14 @@ fn links_that_nobody_wants_are_not_asked_for() {
 
 /// Returns the recorded calls that read links.
 fn about_links(rig: &Rig) -> Vec<String> {
-    let mut calls = rig.node.calls().unwrap();
+    let mut calls = rig.node.traced_calls().unwrap();
     calls.retain(|call| call.contains("Topology") || call.contains("NvLink"));
     calls
 }
 
 /// Returns the recorded calls that read shapes.
 fn about_shapes(rig: &Rig) -> Vec<String> {
-    let mut calls = rig.node.calls().unwrap();
+    let mut calls = rig.node.traced_calls().unwrap();
     calls.retain(|call| call.contains("ProfileInfo") || call.contains("Placements"));
     calls
 }
@@ -65,7 +65,7 @@ fn a_refresh_asks_for_no_links_and_no_shapes() {
         assert!(report.devices.iter().all(|device| device.shapes.len() == 7));
         process.checkup();
     }
-    let looks = rig.node.calls().unwrap();
+    let looks = rig.node.traced_calls().unwrap();
     let looks = looks.iter().filter(|call| call.contains("GetMemoryInfo"));
     assert!(looks.count() >= 3 * 8);
     assert_eq!(about_links(&rig), [""; 0]);

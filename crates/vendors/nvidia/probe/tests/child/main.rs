@@ -133,9 +133,9 @@ fn without_input_it_gives_one_whole_look() {
 #[test]
 fn beats_go_on_and_name_the_call_that_hangs() {
     let rig = Rig::new("dgx-a100");
-    let card = rig.node.gpus().unwrap()[3].pci.to_string();
+    let card = rig.node.list_gpus().unwrap()[3].pci.to_string();
     rig.node
-        .fault("nvmlDeviceGetMemoryInfo", Some(&target("3")), HANG)
+        .set_fault("nvmlDeviceGetMemoryInfo", Some(&target("3")), HANG)
         .unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
     for _ in 0..2 {
@@ -166,9 +166,9 @@ fn a_file_in_which_the_survey_hangs_is_named_like_a_call() {
 #[test]
 fn a_registration_that_hangs_is_held_against_its_card() {
     let rig = Rig::new("dgx-a100");
-    let card = rig.node.gpus().unwrap()[2].pci.to_string();
+    let card = rig.node.list_gpus().unwrap()[2].pci.to_string();
     let call = "nvmlDeviceRegisterEvents";
-    rig.node.fault(call, Some(&target("2")), HANG).unwrap();
+    rig.node.set_fault(call, Some(&target("2")), HANG).unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
     let stuck = stuck(&mut process);
     assert_eq!((stuck.call.as_str(), stuck.work), (call, Work::Survey));
@@ -191,7 +191,7 @@ fn a_driver_that_the_loader_finds_is_named_and_followed() {
     let rig = Rig::new("t4");
     let mut process = Process::start(&rig, Kind::ByName);
     let library = process.report().driver.unwrap().library.unwrap();
-    assert_eq!(library, rig.node.library().display().to_string());
+    assert_eq!(library, rig.node.driver_library().display().to_string());
     rig.node.unplug_driver().unwrap();
     let gone = process.report();
     assert_eq!(gone.problem.unwrap().kind, ProblemKind::NoDriver);
@@ -204,7 +204,7 @@ fn listening(rig: &Rig) {
     rig.node.trace().unwrap();
     let begun = Instant::now();
     loop {
-        let calls = rig.node.calls().unwrap();
+        let calls = rig.node.traced_calls().unwrap();
         if calls
             .iter()
             .any(|call| call.starts_with("nvmlEventSetWait"))
@@ -225,7 +225,7 @@ fn a_wait_for_events_is_named_only_when_it_is_late() {
     for _ in 0..2 {
         assert_eq!(process.beat().calls, [], "waiting is no hanging");
     }
-    rig.node.fault("nvmlEventSetWait", None, HANG).unwrap();
+    rig.node.set_fault("nvmlEventSetWait", None, HANG).unwrap();
     let late = stuck(&mut process);
     assert!(late.call.starts_with("nvmlEventSetWait"), "{late:?}");
     assert_eq!((late.device, late.work), (None, Work::Events));
@@ -240,9 +240,9 @@ fn an_event_is_passed_on_and_followed_by_a_look() {
     process.report();
     process.report();
     listening(&rig);
-    let gpu = rig.node.gpus().unwrap().remove(2);
-    rig.node.lose(&target("2")).unwrap();
-    rig.node.xid(&target("2"), 79).unwrap();
+    let gpu = rig.node.list_gpus().unwrap().remove(2);
+    rig.node.lose_cards(&target("2")).unwrap();
+    rig.node.raise_xid(&target("2"), 79).unwrap();
     let (mut event, mut report) = (None, None);
     // The survey may find the card lost before its event is heard.
     process.wait(|message| {
@@ -263,18 +263,18 @@ fn an_event_is_passed_on_and_followed_by_a_look() {
 fn an_event_while_sensors_are_read_makes_no_counter_fall() {
     let rig = Rig::new("dgx-a100");
     // After its first reset, a simulated card counts its energy by the clock.
-    rig.node.reset(&target("0"), Duration::ZERO).unwrap();
-    let uuid = rig.node.gpus().unwrap()[0].uuid.clone();
+    rig.node.reset_cards(&target("0"), Duration::ZERO).unwrap();
+    let uuid = rig.node.list_gpus().unwrap()[0].uuid.clone();
     let mut process = Process::start(&rig, Kind::Supervised);
     process.report();
     listening(&rig);
     // The counters of card 0 are read but not sent yet.
     let call = "nvmlDeviceGetPowerUsage";
-    rig.node.fault(call, Some(&target("7")), HANG).unwrap();
+    rig.node.set_fault(call, Some(&target("7")), HANG).unwrap();
     process.command(r#"{"type":"refresh"}"#);
     let stuck = stuck(&mut process);
     assert!(stuck.call.starts_with(call), "{stuck:?}");
-    rig.node.xid(&target("0"), 79).unwrap();
+    rig.node.raise_xid(&target("0"), 79).unwrap();
     process.wait(|message| matches!(message, Message::Event(_)).then_some(()));
     let mut read = Vec::new();
     let mut energy = |message: &Message| {
@@ -316,7 +316,7 @@ fn an_event_while_sensors_are_read_makes_no_counter_fall() {
 fn a_driver_that_cannot_be_listened_to_is_no_busy_loop() {
     let rig = Rig::new("t4");
     rig.node
-        .fault("nvmlEventSetWait", None, Effect::Fail { code: 999 })
+        .set_fault("nvmlEventSetWait", None, Effect::Fail { code: 999 })
         .unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
     process.report();
@@ -330,14 +330,16 @@ fn a_monitor_that_fails_is_a_warning_until_it_works_again() {
     let rig = Rig::new("dgx-a100");
     let fail = Effect::Fail { code: 999 };
     let register = "nvmlDeviceRegisterEvents";
-    rig.node.fault(register, Some(&target("2")), fail).unwrap();
+    rig.node
+        .set_fault(register, Some(&target("2")), fail)
+        .unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
-    let card = rig.node.gpus().unwrap()[2].pci;
+    let card = rig.node.list_gpus().unwrap()[2].pci;
     let unheard = format!("events of {card} are not heard: {register}: UNKNOWN");
     warned(&mut process, &[unheard]);
 
     rig.node.clear_faults(None).unwrap();
-    rig.node.fault("nvmlEventSetWait", None, fail).unwrap();
+    rig.node.set_fault("nvmlEventSetWait", None, fail).unwrap();
     let deaf = "no events are heard: nvmlEventSetWait_v2: UNKNOWN".to_owned();
     warned(&mut process, &[deaf]);
 

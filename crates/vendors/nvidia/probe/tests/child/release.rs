@@ -4,9 +4,9 @@ use std::{path::PathBuf, time::Duration};
 
 use model::{CardRef, Phase};
 use probe::{
-    Sighting,
+    BackendState,
     protocol::Scope,
-    supervisor::{Children, Limits, Orders, Program, Settings, Which},
+    supervisor::{ChildRegistry, Limits, Orders, Program, ReleaseScope, SupervisorSettings},
 };
 
 use crate::{agent::Agent, node::Rig, process};
@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 /// Starts a supervisor over a node.
 fn start(rig: &Rig) -> Agent {
-    Agent::start(Settings {
+    Agent::start(SupervisorSettings {
         name: "nvidia".to_owned(),
         program: Program {
             path: "/bin/sh".into(),
@@ -24,21 +24,21 @@ fn start(rig: &Rig) -> Agent {
         allow: None,
         configure: rig.configure(Scope::All),
         limits: Limits::default(),
-        children: Children::default(),
+        children: ChildRegistry::default(),
         orders: Orders::default(),
     })
 }
 
 /// Writes a script that starts this program as the probe.
 fn wrapper(rig: &Rig) -> PathBuf {
-    let path = rig.node.dir().join("probe.sh");
+    let path = rig.node.node_dir().join("probe.sh");
     let program = std::env::current_exe().unwrap();
     let script = format!(
         "export {node}={dir} {supervised}=1\n\
          exec {program} --exact probe_process --nocapture --test-threads=1\n",
         node = process::NODE,
         supervised = process::SUPERVISED,
-        dir = rig.node.dir().display(),
+        dir = rig.node.node_dir().display(),
         program = program.display(),
     );
     fs_err::write(&path, script).unwrap();
@@ -59,21 +59,21 @@ async fn a_released_card_has_no_open_file_and_the_others_have() {
     assert_eq!(open(&rig), [1; 8]);
 
     let card = CardRef::Pci(rig.pci(3));
-    agent.orders.release(Which::Card(card), LONG);
-    let closed = |s: &Sighting| s.released.cards.get(&card).is_some_and(|r| r.closed);
+    agent.orders.release_cards(ReleaseScope::Card(card), LONG);
+    let closed = |s: &BackendState| s.released.cards.get(&card).is_some_and(|r| r.closed);
     let seen = agent.until(closed).await;
     assert_eq!(seen.devices.len(), 7);
     assert_eq!(open(&rig)[3], 0);
     // A reset command must find no process on the card.
     rig.node
-        .reset(&"3".parse().unwrap(), Duration::ZERO)
+        .reset_cards(&"3".parse().unwrap(), Duration::ZERO)
         .unwrap();
-    rig.node.lose(&"5".parse().unwrap()).unwrap();
+    rig.node.lose_cards(&"5".parse().unwrap()).unwrap();
     let others = agent.until(|s| s.devices.len() == 6).await;
     assert!(closed(&others), "the others are watched meanwhile");
     assert_eq!(open(&rig)[3], 0);
 
-    agent.orders.resume(Which::All);
+    agent.orders.end_operator_releases(ReleaseScope::All);
     agent
         .until(|s| s.devices.len() == 7 && s.released.is_empty())
         .await;
@@ -86,13 +86,13 @@ async fn when_all_is_released_nothing_is_open() {
     let rig = Rig::new("dgx-a100");
     let mut agent = start(&rig);
     agent.until(|s| s.devices.len() == 8).await;
-    agent.orders.release(Which::All, LONG);
+    agent.orders.release_cards(ReleaseScope::All, LONG);
     agent
         .until(|s| s.released.all.is_some_and(|r| r.closed))
         .await;
     assert_eq!(open(&rig), [0; 8]);
     rig.node.reload_driver().unwrap();
-    agent.orders.resume(Which::All);
+    agent.orders.end_operator_releases(ReleaseScope::All);
     let back = agent.until(|s| s.devices.len() == 8).await;
     assert_eq!(back.backend.phase, Phase::Running);
     agent.stop().await;

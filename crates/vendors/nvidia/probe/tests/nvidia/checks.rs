@@ -17,15 +17,15 @@ type Set = (&'static str, &'static str, u64);
 type Fact = (&'static str, &'static str);
 
 /// Returns the reading of a tier for the device with this id.
-fn reading(backend: &mut Nvidia, tier: Tier, id: &str) -> Reading {
-    let mut all = backend.checkups(tier, true).into_iter();
+fn reading(backend: &mut NvmlBackend, tier: Tier, id: &str) -> Reading {
+    let mut all = backend.read_checkups(tier, true).into_iter();
     let found = all.find(|checkup| checkup.device.as_str() == id);
     found
         .unwrap_or_else(|| panic!("no check-up of {id}"))
         .reading
 }
 
-fn working(backend: &mut Nvidia, id: &str) -> model::Working {
+fn working(backend: &mut NvmlBackend, id: &str) -> model::Working {
     match reading(backend, Tier::Working, id).values {
         Values::Working(working) => working,
         other => panic!("{other:?}"),
@@ -62,12 +62,12 @@ fn size(tier: Tier) -> usize {
 fn follows((profile, sensor, value): Set, tier: Tier, (field, expected): Fact) {
     let rig = Rig::new(profile);
     let mut backend = rig.backend();
-    let report = backend.survey();
+    let report = backend.survey_devices();
     let ids = ids(&report);
     let expected: Value = serde_json::from_str(expected).unwrap();
     let before = fields(&reading(&mut backend, tier, ids[0]))[field].clone();
     assert_ne!(before, expected);
-    rig.node.set(&target("0"), sensor, value).unwrap();
+    rig.node.set_sensor(&target("0"), sensor, value).unwrap();
     assert_eq!(
         fields(&reading(&mut backend, tier, ids[0]))[field],
         expected
@@ -87,9 +87,9 @@ fn on_every_machine_each_fact_is_read_or_named_as_not_supported_and_all_is_well(
         }
         let rig = Rig::new(profile);
         let mut backend = rig.backend();
-        let report = backend.survey();
+        let report = backend.survey_devices();
         for tier in TIERS {
-            for checkup in backend.checkups(tier, true) {
+            for checkup in backend.read_checkups(tier, true) {
                 let reading = &checkup.reading;
                 let what = format!("{profile} {} {reading:?}", checkup.device);
                 let kind = &report
@@ -151,7 +151,7 @@ fn a_driver_without_the_calls_lacks_the_facts_and_nothing_fails() {
         "nvmlDeviceGetPcieReplayCounter",
     ]);
     let mut backend = rig.backend();
-    let report = backend.survey();
+    let report = backend.survey_devices();
     let id = ids(&report)[0];
     let working = reading(&mut backend, Tier::Working, id);
     let missing = ["fabric", "recovery", "repair_failed", "repair_pending"];
@@ -178,9 +178,9 @@ fn a_driver_without_the_calls_lacks_the_facts_and_nothing_fails() {
 fn a_call_that_fails_is_named_and_the_others_are_made() {
     let rig = Rig::new("t4");
     let mut backend = rig.backend();
-    let report = backend.survey();
+    let report = backend.survey_devices();
     rig.node
-        .fault("nvmlDeviceGetPcieReplayCounter", None, UNKNOWN)
+        .set_fault("nvmlDeviceGetPcieReplayCounter", None, UNKNOWN)
         .unwrap();
     let trend = reading(&mut backend, Tier::Trend, ids(&report)[0]);
     assert_eq!(trend.failures.len(), 1);
@@ -194,14 +194,14 @@ fn a_call_that_fails_is_named_and_the_others_are_made() {
 fn a_lost_card_is_asked_nothing_more_and_the_others_are_checked() {
     let rig = Rig::new("dgx-a100");
     let mut backend = rig.backend();
-    let report = backend.survey();
-    rig.node.lose(&target("3")).unwrap();
+    let report = backend.survey_devices();
+    rig.node.lose_cards(&target("3")).unwrap();
     rig.node.trace().unwrap();
     let lost = reading(&mut backend, Tier::Working, ids(&report)[3]);
     assert_eq!(lost.failures.len(), 1);
     assert!(lost.failures[0].fatal);
     assert!(fields(&lost).is_empty() && lost.unsupported.is_empty());
-    let calls = rig.node.calls().unwrap();
+    let calls = rig.node.traced_calls().unwrap();
     let made = calls.iter().filter(|call| call.ends_with(ids(&report)[3]));
     assert_eq!(made.count(), 1, "{calls:#?}");
     assert_eq!(
@@ -216,11 +216,11 @@ fn a_card_that_is_left_out_is_not_opened() {
     let left_out = rig.pci(2);
     let skip = Scope::Skip(vec![model::CardRef::Pci(left_out)]);
     let mut backend = rig.backend_for(skip);
-    let mut report = backend.survey();
-    backend.links(&mut report, false);
-    backend.samples();
+    let mut report = backend.survey_devices();
+    backend.add_new_links(&mut report, false);
+    backend.read_samples();
     for tier in TIERS {
-        backend.checkups(tier, true);
+        backend.read_checkups(tier, true);
     }
     let me = std::process::id();
     let open: Vec<bool> = rig

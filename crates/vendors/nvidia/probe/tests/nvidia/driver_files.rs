@@ -9,14 +9,14 @@ fn find(rig: &Rig) -> Arc<DriverFiles> {
         driver_files: FileSearch::Now,
         ..rig.configure(Scope::All)
     };
-    let report = rig.backend_as(&configure).survey();
+    let report = rig.backend_as(&configure).survey_devices();
     report.extras.files.unwrap()
 }
 
 #[test]
 fn the_first_report_has_them_where_they_are_asked_for() {
     let rig = Rig::new("l40s-pcie");
-    assert_eq!(rig.backend().survey().extras.files, None);
+    assert_eq!(rig.backend().survey_devices().extras.files, None);
     let found = find(&rig);
     assert_eq!(found.problems, [""; 0]);
     let cuda = "/usr/lib/x86_64-linux-gnu/libcuda.so";
@@ -70,7 +70,7 @@ fn a_card_that_is_tried_alone_needs_none() {
         driver_files: FileSearch::Now,
         ..rig.configure(Scope::Only("0000:00:1e.0".parse().unwrap()))
     };
-    let report = rig.backend_as(&configure).survey();
+    let report = rig.backend_as(&configure).survey_devices();
     assert_eq!((report.devices.len(), report.extras.files), (1, None));
 }
 
@@ -82,24 +82,24 @@ fn the_driver_is_found_by_its_root_too() {
         ..rig.configure(Scope::All)
     };
     let section = NvidiaProbe {
-        driver_path: Some(rig.node.root()),
+        driver_path: Some(rig.node.host_root()),
         ..NvidiaProbe::default()
     };
-    let mut backend = Nvidia::new(&configure, section, Arc::default());
-    let report = backend.survey();
+    let mut backend = NvmlBackend::new(&configure, section, Arc::default());
+    let report = backend.survey_devices();
     assert_eq!(report.problem, None);
     assert_eq!(report.devices.len(), 1);
     let library = report.driver.unwrap().library.unwrap();
     assert!(
-        library.starts_with(rig.node.root().to_str().unwrap()),
+        library.starts_with(rig.node.host_root().to_str().unwrap()),
         "{library}"
     );
 
     rig.node.unplug_driver().unwrap();
-    let problem = backend.survey().problem.unwrap();
+    let problem = backend.survey_devices().problem.unwrap();
     assert_eq!(problem.kind, ProblemKind::NoDriver);
     rig.node.plug_driver().unwrap();
-    assert_eq!(backend.survey().devices.len(), 1);
+    assert_eq!(backend.survey_devices().devices.len(), 1);
 }
 
 #[test]
@@ -111,14 +111,17 @@ fn who_may_need_them_later_does_not_wait_for_them_in_the_first_report() {
     };
     rig.node.unplug_driver().unwrap();
     let mut backend = rig.backend_as(&configure);
-    let mut none = backend.survey();
-    assert!(!backend.files(&mut none), "there is no driver yet");
+    let mut none = backend.survey_devices();
+    assert!(
+        !backend.add_driver_files(&mut none),
+        "there is no driver yet"
+    );
     rig.node.plug_driver().unwrap();
-    let mut first = backend.survey();
+    let mut first = backend.survey_devices();
     assert_eq!((first.devices.len(), &first.extras.files), (1, &None));
-    assert!(backend.files(&mut first));
+    assert!(backend.add_driver_files(&mut first));
     assert!(!first.extras.files.as_ref().unwrap().files.is_empty());
-    let mut second = backend.survey();
+    let mut second = backend.survey_devices();
     assert_eq!(second, first);
-    assert!(!backend.files(&mut second), "they are there");
+    assert!(!backend.add_driver_files(&mut second), "they are there");
 }

@@ -6,18 +6,21 @@ use super::*;
 fn under_wsl_samples_and_events_are_those_of_the_one_device() {
     let rig = Rig::new("wsl");
     let mut backend = rig.backend();
-    let mut report = backend.survey();
+    let mut report = backend.survey_devices();
     assert_eq!(ids(&report), ["all"]);
-    let samples = backend.samples();
+    let samples = backend.read_samples();
     let names: Vec<&str> = samples.iter().map(|s| s.device.as_str()).collect();
     assert_eq!(names, ["all"]);
-    assert!(!backend.links(&mut report, true), "one device has no links");
+    assert!(
+        !backend.add_new_links(&mut report, true),
+        "one device has no links"
+    );
 
-    let mut events = backend.events().unwrap();
-    assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
-    rig.node.xid(&target("0"), 79).unwrap();
+    let mut events = backend.open_events().unwrap();
+    assert_eq!(events.wait_events(Duration::from_millis(1)).unwrap(), []);
+    rig.node.raise_xid(&target("0"), 79).unwrap();
     let heard = node::wait_for(|| {
-        let heard = events.wait(Duration::from_millis(200)).unwrap();
+        let heard = events.wait_events(Duration::from_millis(200)).unwrap();
         heard.first().cloned()
     });
     assert_eq!(heard.device.as_str(), "all");

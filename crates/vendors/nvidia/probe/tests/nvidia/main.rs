@@ -25,10 +25,10 @@ use std::{
 use config::NvidiaProbe;
 use model::{CallFailure, Device, Kind, NodeRole};
 use node::{Rig, target};
-use nvidia_probe::Nvidia;
+use nvidia_probe::NvmlBackend;
 use probe::{
-    Calls,
-    child::Backend,
+    CallTable,
+    child::ProbeBackend,
     protocol::{Configure, FileSearch, ProblemKind, Report, Scope},
 };
 use sim::{Effect, NewGpu};

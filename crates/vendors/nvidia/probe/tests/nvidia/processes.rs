@@ -6,10 +6,10 @@ use super::*;
 fn processes_are_told_where_they_are_asked_for() {
     let rig = Rig::new("dgx-a100");
     let mut silent = rig.backend();
-    silent.survey();
+    silent.survey_devices();
     assert!(
         silent
-            .samples()
+            .read_samples()
             .iter()
             .all(|s| s.telemetry.processes.is_none())
     );
@@ -17,24 +17,24 @@ fn processes_are_told_where_they_are_asked_for() {
     let mut configure = rig.configure(Scope::All);
     configure.processes = true;
     let mut backend = rig.backend_as(&configure);
-    let report = backend.survey();
-    let process = |pid, work| sim::state::Process {
+    let report = backend.survey_devices();
+    let process = |pid, work| sim::state::GpuProcess {
         pid,
         work,
         memory_mib: 3,
         instance: None,
     };
-    use sim::state::Work;
+    use sim::state::ProcessWork;
     let processes = [
-        process(4711, Work::Compute),
-        process(12, Work::Mps),
-        process(99, Work::Graphics),
+        process(4711, ProcessWork::Compute),
+        process(12, ProcessWork::Mps),
+        process(99, ProcessWork::Graphics),
     ];
     rig.node.set_processes(&target("1"), &processes).unwrap();
-    let comm = rig.node.root().join("proc/4711/comm");
+    let comm = rig.node.host_root().join("proc/4711/comm");
     fs_err::create_dir_all(comm.parent().unwrap()).unwrap();
     fs_err::write(comm, "python3\n").unwrap();
-    let samples = backend.samples();
+    let samples = backend.read_samples();
     let of = |id: &str| {
         let sample = samples.iter().find(|s| s.device.as_str() == id).unwrap();
         sample.telemetry.processes.clone().unwrap()
@@ -55,17 +55,17 @@ fn more_processes_than_were_expected_are_all_told() {
     let mut configure = rig.configure(Scope::All);
     configure.processes = true;
     let mut backend = rig.backend_as(&configure);
-    backend.survey();
+    backend.survey_devices();
     let processes: Vec<_> = (1..=200)
-        .map(|pid| sim::state::Process {
+        .map(|pid| sim::state::GpuProcess {
             pid,
-            work: sim::state::Work::Compute,
+            work: sim::state::ProcessWork::Compute,
             memory_mib: 1,
             instance: None,
         })
         .collect();
     rig.node.set_processes(&target("0"), &processes).unwrap();
-    let samples = backend.samples();
+    let samples = backend.read_samples();
     assert_eq!(samples[0].telemetry.processes.as_ref().unwrap().len(), 200);
 }
 
@@ -76,18 +76,18 @@ fn an_idle_card_has_no_processes_and_no_work() {
     let mut configure = rig.configure(Scope::All);
     configure.processes = true;
     let mut backend = rig.backend_as(&configure);
-    backend.survey();
+    backend.survey_devices();
     let mut found = || {
-        let telemetry = backend.samples()[0].telemetry.clone();
+        let telemetry = backend.read_samples()[0].telemetry.clone();
         (telemetry.processes.unwrap(), telemetry.utilization_percent)
     };
     assert_eq!(found(), (Vec::new(), Some(0)));
-    rig.node.set(&target("0"), "utilization", 3).unwrap();
+    rig.node.set_sensor(&target("0"), "utilization", 3).unwrap();
     assert_eq!(found(), (Vec::new(), Some(3)));
-    rig.node.set(&target("0"), "utilization", 0).unwrap();
-    let process = sim::state::Process {
+    rig.node.set_sensor(&target("0"), "utilization", 0).unwrap();
+    let process = sim::state::GpuProcess {
         pid: 4711,
-        work: sim::state::Work::Compute,
+        work: sim::state::ProcessWork::Compute,
         memory_mib: 0,
         instance: None,
     };

@@ -28,7 +28,7 @@ fn written(shapes: &[Shape]) -> Vec<String> {
 
 /// Returns the number of calls that read shapes.
 fn asked(rig: &Rig) -> usize {
-    let calls = rig.node.calls().unwrap();
+    let calls = rig.node.traced_calls().unwrap();
     let about = |call: &&String| call.contains("ProfileInfo") || call.contains("Placements");
     calls.iter().filter(about).count()
 }
@@ -37,7 +37,7 @@ fn asked(rig: &Rig) -> usize {
 fn a_card_has_the_shapes_of_its_model_in_either_mode() {
     let rig = Rig::new("a100-mig");
     let mut backend = rig.backend();
-    let report = backend.survey();
+    let report = backend.survey_devices();
     let cards = cards(&report);
     let partitioned = |at: usize| cards[at].kind == Kind::Card { partitioned: true };
     assert!(partitioned(0) && !partitioned(7));
@@ -64,7 +64,7 @@ fn a_card_has_the_shapes_of_its_model_in_either_mode() {
 #[case("a100-mig-odd")]
 fn a_partition_has_the_name_of_a_shape_of_its_card_and_no_shapes(#[case] profile: &str) {
     let rig = Rig::new(profile);
-    let report = rig.backend().survey();
+    let report = rig.backend().survey_devices();
     let mut seen = 0;
     for part in &report.devices {
         let Kind::Partition { parent, profile } = &part.kind else {
@@ -86,7 +86,7 @@ fn a_partition_has_the_name_of_a_shape_of_its_card_and_no_shapes(#[case] profile
 fn a_card_without_mig_has_none_and_is_not_asked() {
     let rig = Rig::new("t4");
     rig.node.trace().unwrap();
-    let report = rig.backend().survey();
+    let report = rig.backend().survey_devices();
     assert_eq!(report.devices[0].shapes, []);
     assert_eq!(report.devices[0].failures, []);
     assert_eq!(asked(&rig), 0);
@@ -97,23 +97,23 @@ fn shapes_are_asked_for_once_per_driver_and_mode() {
     let rig = Rig::new("dgx-a100");
     rig.node.trace().unwrap();
     let mut backend = rig.backend();
-    let first = backend.survey();
+    let first = backend.survey_devices();
     let once = asked(&rig);
     // One call for each number of the list, and two calls for the placements of each of seven
     // profiles.
     assert_eq!(once, 8 * (24 + 7 * 2));
-    assert_eq!(backend.survey(), first);
+    assert_eq!(backend.survey_devices(), first);
     assert_eq!(asked(&rig), once, "known shapes cost no call");
 
     // NVML promises the same answers only as long as the mode is the same.
     rig.node.set_mig(&target("0"), true).unwrap();
-    let cut = backend.survey();
+    let cut = backend.survey_devices();
     assert_eq!(cut.devices[0].shapes, first.devices[0].shapes);
     assert_eq!(asked(&rig), once + once / 8, "of one card");
 
     rig.node.reload_driver().unwrap();
     let before = asked(&rig);
-    let again = backend.survey();
+    let again = backend.survey_devices();
     assert_eq!(again.devices[7].shapes, first.devices[7].shapes);
     assert_eq!(asked(&rig), before + once, "of every card");
 }
@@ -123,10 +123,12 @@ fn shapes_are_asked_for_once_per_driver_and_mode() {
 #[case(PROFILE)]
 fn a_call_that_fails_costs_the_shapes_of_its_card_until_it_works(#[case] call: &str) {
     let rig = Rig::new("a100-mig");
-    let whole = rig.backend().survey();
-    rig.node.fault(call, Some(&target("0")), UNKNOWN).unwrap();
+    let whole = rig.backend().survey_devices();
+    rig.node
+        .set_fault(call, Some(&target("0")), UNKNOWN)
+        .unwrap();
     let mut backend = rig.backend();
-    let report = backend.survey();
+    let report = backend.survey_devices();
     let failure = CallFailure {
         call: call.to_owned(),
         code: "UNKNOWN".to_owned(),
@@ -148,7 +150,7 @@ fn a_call_that_fails_costs_the_shapes_of_its_card_until_it_works(#[case] call: &
     assert_eq!(repaired, whole, "nothing else is different");
 
     rig.node.clear_faults(None).unwrap();
-    assert_eq!(backend.survey(), whole);
+    assert_eq!(backend.survey_devices(), whole);
 }
 
 #[rstest]
@@ -156,9 +158,9 @@ fn a_call_that_fails_costs_the_shapes_of_its_card_until_it_works(#[case] call: &
 #[case::unprivileged(NO_PERMISSION)]
 fn shapes_without_placements_are_no_failure(#[case] effect: Effect) {
     let rig = Rig::new("dgx-a100");
-    let whole = rig.backend().survey();
-    rig.node.fault(PLACEMENTS, None, effect).unwrap();
-    let report = rig.backend().survey();
+    let whole = rig.backend().survey_devices();
+    rig.node.set_fault(PLACEMENTS, None, effect).unwrap();
+    let report = rig.backend().survey_devices();
     for (card, before) in report.devices.iter().zip(&whole.devices) {
         assert_eq!(card.failures, []);
         assert_eq!(card.shapes.len(), before.shapes.len());

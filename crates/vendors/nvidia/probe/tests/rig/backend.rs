@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use nvidia_probe::Nvidia;
+use nvidia_probe::NvmlBackend;
 use probe::{
-    Calls,
+    CallTable,
     protocol::{Configure, Scope},
 };
 
@@ -13,7 +13,7 @@ use crate::node::Rig;
 impl Rig {
     /// Makes the library an older one, in which these symbols are absent.
     pub(crate) fn remove_symbols(&self, names: &[&str]) {
-        let mut bytes = fs_err::read(self.node.library()).unwrap();
+        let mut bytes = fs_err::read(self.node.driver_library()).unwrap();
         for name in names {
             let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
             let mut from = 0;
@@ -23,26 +23,26 @@ impl Rig {
             }
             assert!(from > 0, "the library has no {name}");
         }
-        let newer = self.node.dir().join("older.so");
+        let newer = self.node.node_dir().join("older.so");
         fs_err::write(&newer, bytes).unwrap();
-        fs_err::rename(newer, self.node.library()).unwrap();
+        fs_err::rename(newer, self.node.driver_library()).unwrap();
     }
 
-    pub(crate) fn backend(&self) -> Nvidia {
+    pub(crate) fn backend(&self) -> NvmlBackend {
         self.backend_for(Scope::All)
     }
 
-    pub(crate) fn backend_for(&self, scope: Scope) -> Nvidia {
+    pub(crate) fn backend_for(&self, scope: Scope) -> NvmlBackend {
         self.backend_with(scope, Arc::default())
     }
 
-    pub(crate) fn backend_with(&self, scope: Scope, calls: Arc<Calls>) -> Nvidia {
-        Nvidia::new(&self.configure(scope), self.section(), calls)
+    pub(crate) fn backend_with(&self, scope: Scope, calls: Arc<CallTable>) -> NvmlBackend {
+        NvmlBackend::new(&self.configure(scope), self.section(), calls)
     }
 
     /// Creates the backend with these settings.
-    pub(crate) fn backend_as(&self, configure: &Configure) -> Nvidia {
-        Nvidia::new(configure, self.section(), Arc::default())
+    pub(crate) fn backend_as(&self, configure: &Configure) -> NvmlBackend {
+        NvmlBackend::new(configure, self.section(), Arc::default())
     }
 }
 

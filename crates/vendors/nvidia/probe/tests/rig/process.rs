@@ -13,9 +13,9 @@ use std::{
 };
 
 use config::NvidiaProbe;
-use nvidia_probe::Nvidia;
+use nvidia_probe::NvmlBackend;
 use probe::{
-    child::{self, Settings},
+    child::{self, ProbeSettings},
     protocol::{Beat, Checkup, Command as Line, Configure, Message, Report, Scope},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -58,31 +58,31 @@ pub(crate) fn run_if_asked() {
     let supervised = std::env::var_os(SUPERVISED).is_some();
     let configure = match supervised {
         true => child::read_settings().unwrap(),
-        false => of_person(&sim::Node::open(folder.as_ref()).unwrap()),
+        false => of_person(&sim::Node::open_node(folder.as_ref()).unwrap()),
     };
     let calls = Arc::default();
-    let section = configure.section().unwrap();
-    let backend = Nvidia::new(&configure, section, Arc::clone(&calls));
-    let usual = Settings::default();
+    let section = configure.parse_section().unwrap();
+    let backend = NvmlBackend::new(&configure, section, Arc::clone(&calls));
+    let usual = ProbeSettings::default();
     let links = std::env::var(LINKS).map(|text| text.parse().unwrap());
-    let settings = Settings {
+    let settings = ProbeSettings {
         configure,
         links_period: links.map_or(usual.links_period, Duration::from_millis),
         supervised,
         ..usual
     };
-    child::run(&settings, backend, calls).unwrap();
+    child::run_probe(&settings, backend, calls).unwrap();
     std::process::exit(0);
 }
 
 /// Returns the settings that a person's flags would give.
 fn of_person(node: &sim::Node) -> Configure {
     let section = NvidiaProbe {
-        nvml_library: Some(node.library()),
+        nvml_library: Some(node.driver_library()),
         ..NvidiaProbe::default()
     };
     Configure {
-        host_root: node.root(),
+        host_root: node.host_root(),
         period: Duration::from_secs(1),
         backend: section.to_value(),
         ..Configure::default()
@@ -121,7 +121,7 @@ impl Process {
                 "--nocapture",
                 "--test-threads=1",
             ])
-            .env(NODE, rig.node.dir())
+            .env(NODE, rig.node.node_dir())
             .envs(more.iter().copied())
             // As the agent does, so that processes that the probe leaves behind can be found by
             // their group.
@@ -132,7 +132,7 @@ impl Process {
             command.env(SUPERVISED, "1");
         }
         if kind == Kind::ByName {
-            command.env("LD_LIBRARY_PATH", rig.node.dir());
+            command.env("LD_LIBRARY_PATH", rig.node.node_dir());
             configure.backend = NvidiaProbe::default().to_value();
         }
         let mut child = command.spawn().unwrap();
@@ -149,7 +149,7 @@ impl Process {
                 let Some(start) = line.find('{') else {
                     continue;
                 };
-                let message = Message::parse(&line[start..]).unwrap().unwrap();
+                let message = Message::parse_line(&line[start..]).unwrap().unwrap();
                 if sender.send(message).is_err() {
                     return;
                 }

@@ -18,7 +18,7 @@ const WITHOUT_EFFECT: [&str; 3] = [
 
 /// Effects of the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flags {
+pub(super) struct CdiFeatureFlags {
     /// True if daemon sockets are handed over.
     pub(super) ipc: bool,
     /// True if containers are put into the groups of nodes that are not open to everyone.
@@ -29,10 +29,10 @@ pub(super) struct Flags {
     pub(super) coherent: bool,
 }
 
-// === impl Flags ===
+// === impl CdiFeatureFlags ===
 
-impl Flags {
-    pub(super) fn of(cdi: &NvidiaCdi) -> Self {
+impl CdiFeatureFlags {
+    pub(super) fn from_cdi_section(cdi: &NvidiaCdi) -> Self {
         let has = |flag: &str| cdi.feature_flags.iter().any(|own| own == flag);
         Self {
             ipc: !has(NO_IPC),

@@ -17,7 +17,7 @@ pub(super) fn handovers(names: &BTreeSet<String>) -> Vec<Handover> {
         ..Handover::default()
     };
     let mut ids = BTreeSet::new();
-    for (class, device) in names.iter().filter_map(|name| split(name)) {
+    for (class, device) in names.iter().filter_map(|name| split_cdi_name(name)) {
         match class {
             // `all` is in every spec that has another name.
             GPU if device == ALL => {}
@@ -44,7 +44,7 @@ pub(super) fn handovers(names: &BTreeSet<String>) -> Vec<Handover> {
 }
 
 /// Splits a name of NVIDIA's kinds into class and device; `None` for other names.
-fn split(name: &str) -> Option<(&str, &str)> {
+fn split_cdi_name(name: &str) -> Option<(&str, &str)> {
     let name = name.strip_prefix(VENDOR)?.strip_prefix('/')?;
     name.split_once('=')
 }

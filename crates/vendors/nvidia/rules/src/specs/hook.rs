@@ -6,9 +6,9 @@ use std::path::Path;
 use config::NvidiaCdi;
 use model::{DriverFile, DriverFiles, Platform};
 
-use rules::{Hook, under};
+use rules::{Hook, join_root};
 
-use super::layout::{folders, links};
+use super::layout::{container_links, loader_folders};
 
 /// Stage of the container's start in which all hooks run.
 const WHEN: &str = "createContainer";
@@ -46,7 +46,7 @@ pub(super) struct Hooks<'a> {
 impl<'a> Hooks<'a> {
     pub(super) fn new(cdi: &'a NvidiaCdi, files: &DriverFiles) -> Self {
         Self {
-            program: program(cdi, files),
+            program: find_hook_program(cdi, files),
             disabled: &cdi.disable_hooks,
         }
     }
@@ -57,7 +57,7 @@ impl<'a> Hooks<'a> {
     }
 
     /// Returns true if a hook is made.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn makes_hook(&self, name: &str) -> bool {
         let off = |disabled: &String| disabled == name || disabled == "all";
         self.possible() && !self.disabled.iter().any(off)
     }
@@ -70,15 +70,23 @@ impl<'a> Hooks<'a> {
         platform: Platform,
         compat: Option<Vec<String>>,
     ) -> Vec<Hook> {
-        let links: Vec<String> = links(files)
+        let links: Vec<String> = container_links(files)
             .iter()
             .map(|(path, link)| format!("{}::{path}", link.target))
             .collect();
-        let folders = folders(files);
+        let folders = loader_folders(files);
         let calls = [
-            (SYMLINKS, !links.is_empty(), each("--link", links)),
+            (
+                SYMLINKS,
+                !links.is_empty(),
+                flag_before_each("--link", links),
+            ),
             (COMPAT, compat.is_some(), compat.unwrap_or_default()),
-            (LDCACHE, !folders.is_empty(), each("--folder", folders)),
+            (
+                LDCACHE,
+                !folders.is_empty(),
+                flag_before_each("--folder", folders),
+            ),
             // Only the usual driver makes device nodes itself (ModifyDeviceFiles in
             // /proc/driver/nvidia/params).
             (NODES, platform.is_usual(), Vec::new()),
@@ -86,21 +94,21 @@ impl<'a> Hooks<'a> {
         calls
             .into_iter()
             .filter(|(_, needed, _)| *needed)
-            .filter_map(|(name, _, args)| self.hook(name, args))
+            .filter_map(|(name, _, args)| self.build_hook(name, args))
             .collect()
     }
 
     /// Returns the hook that makes links, each as `target::link`; `None` without links.
-    pub(super) fn links(&self, links: Vec<String>) -> Option<Hook> {
+    pub(super) fn link_hook(&self, links: Vec<String>) -> Option<Hook> {
         match links.is_empty() {
             true => None,
-            false => self.hook(SYMLINKS, each("--link", links)),
+            false => self.build_hook(SYMLINKS, flag_before_each("--link", links)),
         }
     }
 
     /// Returns the call of a hook; `None` if it is left out.
-    fn hook(&self, name: &str, args: Vec<String>) -> Option<Hook> {
-        let path = self.program.as_deref().filter(|_| self.has(name))?;
+    fn build_hook(&self, name: &str, args: Vec<String>) -> Option<Hook> {
+        let path = self.program.as_deref().filter(|_| self.makes_hook(name))?;
         let own = path.rsplit('/').next().unwrap_or(path);
         // The arguments begin with the program's name, as NVIDIA's toolkit writes them: `nvidia-ctk
         // hook NAME` or `nvidia-cdi-hook NAME`.
@@ -117,7 +125,10 @@ impl<'a> Hooks<'a> {
 }
 
 /// Returns the values, each after the flag.
-fn each(flag: &str, values: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+fn flag_before_each(
+    flag: &str,
+    values: impl IntoIterator<Item = impl Into<String>>,
+) -> Vec<String> {
     let values = values.into_iter();
     values
         .flat_map(|value| [flag.to_owned(), value.into()])
@@ -126,7 +137,7 @@ fn each(flag: &str, values: impl IntoIterator<Item = impl Into<String>>) -> Vec<
 
 /// Returns the path of the program on the host: the one in the config if it is not the default, or
 /// else one that was found under the driver root.
-fn program(cdi: &NvidiaCdi, files: &DriverFiles) -> Option<String> {
+fn find_hook_program(cdi: &NvidiaCdi, files: &DriverFiles) -> Option<String> {
     let wanted = cdi.hook_path.to_str()?;
     if wanted != NvidiaCdi::HOOK_PATH && !wanted.is_empty() {
         return Some(wanted.to_owned());
@@ -137,5 +148,5 @@ fn program(cdi: &NvidiaCdi, files: &DriverFiles) -> Option<String> {
     };
     let usual = files.hooks.iter().find(|hook| *hook == wanted);
     let hook = usual.or_else(|| found(CDI_HOOK)).or_else(|| found(CTK))?;
-    Some(under(&cdi.driver_root, hook))
+    Some(join_root(&cdi.driver_root, hook))
 }

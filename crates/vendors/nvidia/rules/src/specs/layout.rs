@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{DriverFile, FileKind, FileLink, follow};
+use model::{DriverFile, FileKind, FileLink, resolve_link};
 
-use super::mount::inside;
+use super::mount::container_path;
 
 /// Links that programs need even if the host does not have them: prefix of the library's name, path
 /// of the link beside it, and the link's target; empty for the library itself. NVIDIA's toolkit
@@ -29,7 +29,7 @@ const NEEDED: [(&str, &str, &str); 6] = [
 
 /// Link, and the file that it leads to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Linked<'a> {
+pub(super) struct LinkedFile<'a> {
     /// File at the end of the link.
     pub(super) file: &'a DriverFile,
     /// Target of the link.
@@ -37,9 +37,9 @@ pub(super) struct Linked<'a> {
 }
 
 /// Returns the folders of libraries in a container, sorted.
-pub(super) fn folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
-    libraries(files)
-        .filter_map(|file| Some(inside(file).rsplit_once('/')?.0))
+pub(super) fn loader_folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
+    library_files(files)
+        .filter_map(|file| Some(container_path(file).rsplit_once('/')?.0))
         // Plug-ins are opened by path, so the loader's cache does not need them.
         .filter(|folder| !folder.ends_with("/gbm") && !folder.contains("/xorg"))
         .collect()
@@ -47,8 +47,8 @@ pub(super) fn folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
 
 /// Returns the folders in a container that have CUDA's library, sorted.
 pub(super) fn cuda_folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
-    libraries(files)
-        .filter_map(|file| inside(file).rsplit_once('/'))
+    library_files(files)
+        .filter_map(|file| container_path(file).rsplit_once('/'))
         .filter(|(_, name)| name.starts_with("libcuda.so."))
         .map(|(folder, _)| folder)
         .collect()
@@ -56,19 +56,19 @@ pub(super) fn cuda_folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
 
 /// Returns every link that a container needs, by its path: the links of the host, the sonames, and
 /// the links in `NEEDED`.
-pub(super) fn links<'a>(files: &[&'a DriverFile]) -> BTreeMap<String, Linked<'a>> {
+pub(super) fn container_links<'a>(files: &[&'a DriverFile]) -> BTreeMap<String, LinkedFile<'a>> {
     let mut links = BTreeMap::new();
     for file in files {
         // Links of the host come first: an inserted link never replaces them.
         for FileLink { path, target } in &file.links {
-            links.insert(path.clone(), Linked { file, target });
+            links.insert(path.clone(), LinkedFile { file, target });
         }
     }
-    let there: BTreeSet<&str> = files.iter().map(|file| inside(file)).collect();
-    for file in libraries(files) {
-        for (link, target) in soname(file).into_iter().chain(needed(file)) {
+    let there: BTreeSet<&str> = files.iter().map(|file| container_path(file)).collect();
+    for file in library_files(files) {
+        for (link, target) in soname_link(file).into_iter().chain(needed(file)) {
             if !there.contains(link.as_str()) {
-                links.entry(link).or_insert(Linked { file, target });
+                links.entry(link).or_insert(LinkedFile { file, target });
             }
         }
     }
@@ -78,33 +78,33 @@ pub(super) fn links<'a>(files: &[&'a DriverFile]) -> BTreeMap<String, Linked<'a>
 
 /// Changes links whose target is a link that the container does not have, as those through
 /// `/etc/alternatives`: they lead to their file directly.
-fn mend(links: &mut BTreeMap<String, Linked<'_>>, there: &BTreeSet<&str>) {
+fn mend(links: &mut BTreeMap<String, LinkedFile<'_>>, there: &BTreeSet<&str>) {
     let dangling: Vec<String> = links
         .iter()
         .filter(|(path, link)| {
-            let target = follow(path, link.target);
+            let target = resolve_link(path, link.target);
             !there.contains(target.as_str()) && !links.contains_key(&target)
         })
         .map(|(path, _)| path.clone())
         .collect();
     for path in dangling {
         if let Some(link) = links.get_mut(&path) {
-            link.target = inside(link.file);
+            link.target = container_path(link.file);
         }
     }
 }
 
 /// Returns the link by a library's soname. Without an updated cache, the loader finds a library by
 /// this name only.
-fn soname(file: &DriverFile) -> Option<(String, &str)> {
-    let (folder, name) = inside(file).rsplit_once('/')?;
+fn soname_link(file: &DriverFile) -> Option<(String, &str)> {
+    let (folder, name) = container_path(file).rsplit_once('/')?;
     let soname = file.soname.as_deref()?;
     Some((format!("{folder}/{soname}"), name))
 }
 
 /// Returns the links of `NEEDED` for a library.
 fn needed(file: &DriverFile) -> impl Iterator<Item = (String, &str)> {
-    let (folder, name) = inside(file).rsplit_once('/').unwrap_or_default();
+    let (folder, name) = container_path(file).rsplit_once('/').unwrap_or_default();
     let links = NEEDED.iter().filter(move |(begin, ..)| {
         // Only the file with the driver's version, `libcuda.so.580.95.05`, and not one that is
         // named by its soname.
@@ -118,7 +118,7 @@ fn needed(file: &DriverFile) -> impl Iterator<Item = (String, &str)> {
 }
 
 /// Returns the libraries among the files.
-fn libraries<'a>(files: &[&'a DriverFile]) -> impl Iterator<Item = &'a DriverFile> {
+fn library_files<'a>(files: &[&'a DriverFile]) -> impl Iterator<Item = &'a DriverFile> {
     let is_library = |kind| matches!(kind, FileKind::Library | FileKind::Companion);
     let files = files.iter().copied();
     files.filter(move |file| is_library(file.kind))

@@ -4,19 +4,19 @@
 use std::path::Path;
 
 use super::{
-    Maker,
-    flag::Flags,
+    SpecsInProgress,
+    flag::CdiFeatureFlags,
     hook::{LDCACHE, NAMES, SYMLINKS},
     layout,
 };
 
-// === impl Maker ===
+// === impl SpecsInProgress ===
 
-impl Maker<'_> {
+impl SpecsInProgress<'_> {
     /// Adds the notes on all specs.
-    pub(super) fn note(&mut self) {
+    pub(super) fn add_spec_notes(&mut self) {
         self.notes.extend(self.wish.conflicts.iter().cloned());
-        for flag in Flags::unknown(self.cdi) {
+        for flag in CdiFeatureFlags::unknown(self.cdi) {
             self.notes
                 .push(format!("the CDI feature flag `{flag}` has no effect"));
         }
@@ -29,7 +29,7 @@ impl Maker<'_> {
             }
         }
         self.notes.extend(self.files.problems.iter().cloned());
-        if self.cards().is_empty() {
+        if self.nvidia_devices().is_empty() {
             // Without cards there may be no driver, so its files are not missing.
         } else if self.files.files.is_empty() {
             self.notes.push(format!(
@@ -44,7 +44,7 @@ impl Maker<'_> {
 
     /// Describes what containers miss without a program for hooks.
     fn missed(&self) -> String {
-        let folders: Vec<&str> = layout::folders(&self.contents).into_iter().collect();
+        let folders: Vec<&str> = layout::loader_folders(&self.contents).into_iter().collect();
         let root = &self.cdi.driver_root;
         let place = match root == Path::new("/") {
             true => "on the host".to_owned(),

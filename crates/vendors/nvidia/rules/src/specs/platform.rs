@@ -21,7 +21,8 @@ pub(super) fn compat(
         Platform::Tegra => {
             let cuda = driver.cuda.as_ref()?;
             let mut args = vec![format!("--host-cuda-version={cuda}")];
-            let is_orin = |card: &&Card| card.product().is_some_and(|name| name.contains(ORIN));
+            let is_orin =
+                |card: &&Card| card.product_name().is_some_and(|name| name.contains(ORIN));
             if cards.iter().any(is_orin) {
                 args.push(format!("--cuda-compat-container-root={ORIN_COMPAT}"));
             }

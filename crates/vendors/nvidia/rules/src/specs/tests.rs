@@ -7,12 +7,15 @@ mod rules;
 
 use std::sync::Arc;
 
-use cdi::{Spec, check};
+use cdi::{CdiSpec, check_spec};
 use config::{IdStrategy, NvidiaCdi};
 use model::{Device as Card, Driver, DriverFiles, Extras, Snapshot};
 
 use super::*;
-use crate::sample::{card, cards, everything, offer, partition, pool, with};
+use crate::sample::{
+    all_extras, four_cards, handover_pool, indexed_card, indexed_partition, offer_of_devices,
+    with_extras,
+};
 
 const VERSION: &str = "580.95.05";
 
@@ -20,9 +23,12 @@ const VERSION: &str = "580.95.05";
 fn machine(devices: Vec<Card>, files: DriverFiles) -> Snapshot {
     let extras = Extras {
         files: Some(Arc::new(files)),
-        ..everything()
+        ..all_extras()
     };
-    let offer = with(extras, offer("nvidia.com/gpu", pool(|_| ()), devices));
+    let offer = with_extras(
+        extras,
+        offer_of_devices("nvidia.com/gpu", handover_pool(|_| ()), devices),
+    );
     let mut snapshot = Snapshot::clone(&offer.snapshot);
     for backend in &mut snapshot.backends {
         backend.driver = Some(Driver {
@@ -41,36 +47,42 @@ fn cdi() -> NvidiaCdi {
 
 /// Specs as they are written to files.
 struct Written {
-    specs: Vec<Spec>,
+    specs: Vec<CdiSpec>,
     notes: Vec<String>,
 }
 
 fn written(made: Specs) -> Written {
     Written {
-        specs: made.specs.into_iter().map(Spec::from).collect(),
+        specs: made.specs.into_iter().map(CdiSpec::from).collect(),
         notes: made.notes,
     }
 }
 
-fn made(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Written {
+fn made(snapshot: &Snapshot, wish: &SpecContents, cdi: &NvidiaCdi) -> Written {
     written(by_class(snapshot, wish, cdi, &[]))
 }
 
 /// Makes specs again, with those of an earlier round given as `before`.
-fn made_after(before: &Written, snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Written {
+fn made_after(
+    before: &Written,
+    snapshot: &Snapshot,
+    wish: &SpecContents,
+    cdi: &NvidiaCdi,
+) -> Written {
     let previous = before.specs.iter().cloned().map(KindEdits::from);
     let previous: Vec<KindEdits> = previous.collect();
     written(by_class(snapshot, wish, cdi, &previous))
 }
 
 /// Returns the spec of a class, which must exist.
-fn spec<'a>(made: &'a Written, class: &str) -> &'a Spec {
+fn spec<'a>(made: &'a Written, class: &str) -> &'a CdiSpec {
     let mut specs = made.specs.iter();
-    specs.find(|spec| spec.class() == class).unwrap()
+    specs.find(|spec| spec.kind_class() == class).unwrap()
 }
 
-fn device<'a>(spec: &'a Spec, name: &str) -> &'a NamedEdits {
-    spec.device(name).unwrap_or_else(|| panic!("no {name}"))
+fn device<'a>(spec: &'a CdiSpec, name: &str) -> &'a NamedEdits {
+    spec.find_device(name)
+        .unwrap_or_else(|| panic!("no {name}"))
 }
 
 fn paths(edits: &ContainerEdits) -> Vec<&str> {
@@ -84,13 +96,13 @@ fn inside(edits: &ContainerEdits) -> Vec<&str> {
 }
 
 /// Makes contents that include everything.
-fn all() -> Wish {
-    Wish {
+fn all() -> SpecContents {
+    SpecContents {
         ids: vec![IdStrategy::Uuid, IdStrategy::Index],
         gds: true,
         gdrcopy: true,
         mofed: true,
         imex: [0, 1, 7].into(),
-        ..Wish::default()
+        ..SpecContents::default()
     }
 }

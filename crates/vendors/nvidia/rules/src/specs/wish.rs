@@ -14,7 +14,7 @@ use crate::companions::IMEX_CHANNEL;
 
 /// Contents of the specs to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct SpecContents {
     /// Strategies by which devices are named.
     pub(super) ids: Vec<IdStrategy>,
     /// Folder on the host that has the device nodes.
@@ -31,9 +31,9 @@ pub(super) struct Wish {
     pub(super) conflicts: Vec<String>,
 }
 
-// === impl Wish ===
+// === impl SpecContents ===
 
-impl Wish {
+impl SpecContents {
     /// Returns the contents for this scope; `None` if no pool may use CDI.
     pub(super) fn in_scope(scope: &SpecScope<'_>, snapshot: &Snapshot) -> Option<Self> {
         match *scope {
@@ -47,18 +47,18 @@ impl Wish {
                 for handover in &mut others {
                     handover.nvidia.dev_root.clone_from(&root.nvidia.dev_root);
                 }
-                Self::of(now.iter().chain(&others))
+                Self::of_handovers(now.iter().chain(&others))
             }
             SpecScope::Everything(handover) | SpecScope::Management(handover) => {
-                Some(Self::everything(handover, snapshot))
+                Some(Self::include_everything(handover, snapshot))
             }
         }
     }
 
     /// Returns the contents that include everything on the node.
-    fn everything(handover: &Handover, snapshot: &Snapshot) -> Self {
+    fn include_everything(handover: &Handover, snapshot: &Snapshot) -> Self {
         let extras = snapshot.backends.iter().map(|backend| &backend.extras);
-        let channels = extras.flat_map(|extras| extras.companions.numbers(IMEX_CHANNEL));
+        let channels = extras.flat_map(|extras| extras.companions.list_numbers(IMEX_CHANNEL));
         Self {
             ids: vec![IdStrategy::Uuid, IdStrategy::Index],
             dev_root: handover.nvidia.dev_root.clone(),
@@ -71,22 +71,24 @@ impl Wish {
     }
 
     /// Returns the contents for these pools; `None` if none of them may use CDI.
-    pub(super) fn of<'a>(handovers: impl IntoIterator<Item = &'a Handover>) -> Option<Self> {
+    pub(super) fn of_handovers<'a>(
+        handovers: impl IntoIterator<Item = &'a Handover>,
+    ) -> Option<Self> {
         let mut handovers = handovers.into_iter().filter(|h| h.may_use_cdi());
         let first = handovers.next()?;
         let mut wish = Self {
             dev_root: first.nvidia.dev_root.clone(),
             ..Self::default()
         };
-        wish.add(first);
+        wish.add_handover(first);
         for handover in handovers {
-            wish.add(handover);
+            wish.add_handover(handover);
         }
         Some(wish)
     }
 
     /// Adds the needs of one pool.
-    fn add(&mut self, handover: &Handover) {
+    fn add_handover(&mut self, handover: &Handover) {
         if !self.ids.contains(&handover.ids) {
             self.ids.push(handover.ids);
         }
@@ -107,7 +109,7 @@ impl Wish {
     }
 }
 
-impl Default for Wish {
+impl Default for SpecContents {
     /// Returns contents without companions, with device nodes in the host's own `/dev`.
     fn default() -> Self {
         Self {
@@ -143,7 +145,7 @@ mod tests {
             handover(&[ListStrategy::Envvar], |h| h.nvidia.gds = true),
             handover(&[], |_| ()),
         ];
-        assert_eq!(Wish::of(&others), None);
+        assert_eq!(SpecContents::of_handovers(&others), None);
     }
 
     #[test]
@@ -155,7 +157,7 @@ mod tests {
                 (h.ids, h.nvidia.gds, h.nvidia.imex) = (IdStrategy::Index, true, vec![0, 1]);
             }),
         ];
-        let wish = Wish::of(&pools).unwrap();
+        let wish = SpecContents::of_handovers(&pools).unwrap();
         assert_eq!(wish.ids, [IdStrategy::Uuid, IdStrategy::Index]);
         assert_eq!((wish.gds, wish.gdrcopy, wish.mofed), (true, false, false));
         assert_eq!(wish.imex, BTreeSet::from([0, 1]));
@@ -170,7 +172,7 @@ mod tests {
                 h.nvidia.dev_root = "/run/driver".into()
             }),
         ];
-        let wish = Wish::of(&pools).unwrap();
+        let wish = SpecContents::of_handovers(&pools).unwrap();
         assert_eq!(wish.dev_root, Path::new("/"));
         let [conflict] = &wish.conflicts[..] else {
             panic!("{:?}", wish.conflicts);
@@ -179,7 +181,7 @@ mod tests {
     }
 
     /// Returns the contents for present pools, recent pools, and containers that hold these names.
-    fn asked(now: &[Handover], lately: &[Handover], held: &[&str]) -> Wish {
+    fn asked(now: &[Handover], lately: &[Handover], held: &[&str]) -> SpecContents {
         let kind = "k8s.device-plugin.nvidia.com";
         let held = held.iter().map(|name| format!("{kind}/{name}")).collect();
         let scope = SpecScope::Asked {
@@ -187,8 +189,8 @@ mod tests {
             lately,
             held: &held,
         };
-        let nothing = Snapshot::empty(jiff::Timestamp::UNIX_EPOCH);
-        Wish::in_scope(&scope, &nothing).unwrap()
+        let nothing = Snapshot::empty_at(jiff::Timestamp::UNIX_EPOCH);
+        SpecContents::in_scope(&scope, &nothing).unwrap()
     }
 
     #[test]

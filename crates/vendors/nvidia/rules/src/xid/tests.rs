@@ -36,7 +36,9 @@ const EXPECTED: [(u64, Action); 27] = [
 
 #[test]
 fn every_line_of_the_table_is_a_row() {
-    let strange: Vec<&str> = lines().filter(|line| parse(line).is_none()).collect();
+    let strange: Vec<&str> = table_lines()
+        .filter(|line| parse_xid_row(line).is_none())
+        .collect();
     assert_eq!(strange, Vec::<&str>::new());
 }
 
@@ -73,28 +75,28 @@ fn the_table_names_its_source_and_when_it_was_looked_up() {
 fn the_xids_that_are_met_most_mean_what_the_catalogue_says() {
     let policy = Xids::default();
     for (number, expected) in EXPECTED {
-        assert_eq!(action(&policy, number), expected, "XID {number}");
+        assert_eq!(xid_action(&policy, number), expected, "XID {number}");
     }
 }
 
 #[test]
 fn every_row_is_found_by_its_number_and_described_by_its_name() {
     for row in ROWS.iter() {
-        assert_eq!(super::row(row.number), Some(row));
-        let described = describe(row.number);
+        assert_eq!(super::find_xid_row(row.number), Some(row));
+        let described = describe_xid(row.number);
         assert_eq!(described, format!("XID {} ({})", row.number, row.name));
-        assert_eq!(action(&Xids::default(), row.number), row.action);
+        assert_eq!(xid_action(&Xids::default(), row.number), row.action);
     }
-    assert_eq!(describe(79), "XID 79 (GPU has fallen off the bus)");
-    assert_eq!(describe(4242), "XID 4242");
+    assert_eq!(describe_xid(79), "XID 79 (GPU has fallen off the bus)");
+    assert_eq!(describe_xid(4242), "XID 4242");
 }
 
 #[test]
 fn an_unknown_xid_does_what_the_policy_says() {
     let mut policy = Xids::default();
-    assert_eq!(action(&policy, u64::MAX), Action::Reset);
+    assert_eq!(xid_action(&policy, u64::MAX), Action::Reset);
     policy.unknown = Action::Ignore;
-    assert_eq!(action(&policy, u64::MAX), Action::Ignore);
+    assert_eq!(xid_action(&policy, u64::MAX), Action::Ignore);
 }
 
 #[test]
@@ -103,13 +105,13 @@ fn an_override_beats_the_table_and_is_beaten_by_both_lists() {
         actions: [(13, Action::Drain), (79, Action::Permanent)].into(),
         ..Xids::default()
     };
-    assert_eq!(action(&policy, 13), Action::Drain);
+    assert_eq!(xid_action(&policy, 13), Action::Drain);
     policy.ignore = XidSet::Some([13].into());
-    assert_eq!(action(&policy, 13), Action::Ignore);
+    assert_eq!(xid_action(&policy, 13), Action::Ignore);
     policy.heed = XidSet::All;
-    assert_eq!(action(&policy, 13), Action::Drain);
-    assert_eq!(action(&policy, 79), Action::Permanent);
-    assert_eq!(action(&policy, 31), Action::Reset);
+    assert_eq!(xid_action(&policy, 13), Action::Drain);
+    assert_eq!(xid_action(&policy, 79), Action::Permanent);
+    assert_eq!(xid_action(&policy, 31), Action::Reset);
 }
 
 /// Cases of NVIDIA's device plugin for `DP_DISABLE_HEALTHCHECKS` and `DP_ENABLE_HEALTHCHECKS`. The
@@ -135,8 +137,8 @@ fn lists_keep_the_meaning_they_have_upstream(
         heed: numbers(enable),
         ..Xids::default()
     };
-    assert_eq!(action(&policy, 13).takes_out(), thirteen);
-    assert_eq!(action(&policy, 79).takes_out(), seventy_nine);
+    assert_eq!(xid_action(&policy, 13).takes_out(), thirteen);
+    assert_eq!(xid_action(&policy, 79).takes_out(), seventy_nine);
 }
 
 #[test]
@@ -145,7 +147,7 @@ fn upstream_leaves_out_six_and_takes_a_card_out_for_every_other() {
         base: XidBase::Nvidia,
         ..Xids::default()
     };
-    let out = |number: &u64| !action(&policy, *number).takes_out();
+    let out = |number: &u64| !xid_action(&policy, *number).takes_out();
     let left: Vec<u64> = (0..1000).filter(out).collect();
     assert_eq!(left, [13, 31, 43, 45, 68, 109]);
 }

@@ -80,11 +80,14 @@ fn without_a_store_what_leads_to_it_is_taken_and_the_lack_told() {
 
 /// Returns the card of a Tegra board.
 fn card() -> Device {
-    Device::card_of("nvidia", "tegra", "NVIDIA Tegra").with(model::names::INTEGRATED, true)
+    Device::card_of("nvidia", "tegra", "NVIDIA Tegra")
+        .with_attribute(model::names::INTEGRATED, true)
 }
 
 fn board(host: &Host) -> DriverFiles {
-    let found = host.finder().look(&driver(), &[card()], Instant::now());
+    let found = host
+        .finder()
+        .find_current_files(&driver(), &[card()], Instant::now());
     Arc::unwrap_or_clone(found)
 }
 
@@ -146,7 +149,9 @@ sym, /etc/vulkan/icd.d/nvidia_icd.json
 fn a_board_is_known_by_its_card_s_name_too() {
     let host = jetson("dev, /dev/nvmap\n", "");
     let card = Device::card_of("nvidia", "GPU-0", "Orin (nvgpu)");
-    let found = host.finder().look(&driver(), &[card], Instant::now());
+    let found = host
+        .finder()
+        .find_current_files(&driver(), &[card], Instant::now());
     assert_eq!(found.platform, Platform::Tegra);
     assert_eq!(found.board_nodes, ["/dev/nvmap"]);
     assert_eq!(host.find().platform, Platform::Usual);
@@ -252,12 +257,12 @@ fn a_file_that_is_written_over_is_read_again() {
         opened.set_modified(SystemTime::now() - HOUR).unwrap();
     }
     let (mut finder, start) = (host.age().finder(), Instant::now());
-    let first = finder.look(&driver(), &[card()], start);
+    let first = finder.find_current_files(&driver(), &[card()], start);
     assert_eq!(paths(&first), ["/etc/a"]);
-    let same = finder.look(&driver(), &[card()], start + MINUTE);
+    let same = finder.find_current_files(&driver(), &[card()], start + MINUTE);
     assert!(Arc::ptr_eq(&first, &same));
     host.file(&format!("{CSV}/drivers.csv"), "lib, /etc/b\n");
-    let later = finder.look(&driver(), &[card()], start + 2 * MINUTE);
+    let later = finder.find_current_files(&driver(), &[card()], start + 2 * MINUTE);
     assert_eq!(paths(&later), ["/etc/b"]);
 }
 
@@ -265,13 +270,13 @@ fn a_file_that_is_written_over_is_read_again() {
 fn nodes_of_a_board_that_come_later_are_seen_at_once() {
     let host = jetson("dev, /dev/nv*\n", "");
     let (mut finder, start) = (host.finder(), Instant::now());
-    let first = finder.look(&driver(), &[card()], start);
+    let first = finder.find_current_files(&driver(), &[card()], start);
     assert_eq!(first.board_nodes, ["/dev/nvmap"]);
     host.file("dev/nvhost-gpu", "");
-    let later = finder.look(&driver(), &[card()], start);
+    let later = finder.find_current_files(&driver(), &[card()], start);
     assert_eq!(later.board_nodes, ["/dev/nvhost-gpu", "/dev/nvmap"]);
     fs_err::remove_file(host.place("dev/nvhost-gpu")).unwrap();
-    let again = finder.look(&driver(), &[card()], start);
+    let again = finder.find_current_files(&driver(), &[card()], start);
     assert_eq!(again.board_nodes, ["/dev/nvmap"]);
 }
 

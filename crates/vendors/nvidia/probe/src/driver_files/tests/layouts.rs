@@ -138,9 +138,9 @@ fn a_driver_in_a_container_of_its_own() {
             &format!("{root}/usr/lib/x86_64-linux-gnu/libcuda.so.1"),
             "/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05",
         )]);
-    let files = Files::new(host.path(), Arc::default());
-    let mut finder = Finder::new(host.path().join(root), files);
-    let found = finder.look(&driver(), &[], Instant::now());
+    let files = HostFiles::new(host.path(), Arc::default());
+    let mut finder = FileFinder::new(host.path().join(root), files);
+    let found = finder.find_current_files(&driver(), &[], Instant::now());
     insta::assert_yaml_snapshot!(*found);
 }
 

@@ -25,7 +25,7 @@ fn a_library_is_believed_what_can_be_its_name(#[case] said: &str, #[case] told: 
     let host = Host::new();
     let path = "/usr/lib64/libnvcuvid.so.580.95.05";
     host.libraries(62, "usr/lib64", &["libcuda.so.580.95.05"])
-        .file(&path[1..], elf::tests::library(62, said));
+        .file(&path[1..], elf::tests::make_library(62, said));
     let found = host.find();
     assert_eq!(file(&found, path).soname.as_deref(), told);
     assert_eq!(found.problems, [""; 0]);
@@ -34,7 +34,7 @@ fn a_library_is_believed_what_can_be_its_name(#[case] said: &str, #[case] told: 
 #[test]
 fn a_library_that_a_link_leads_to_is_named_by_the_link() {
     let host = Host::new();
-    host.file("opt/cuda", elf::tests::library(62, "libcuda.so.1"))
+    host.file("opt/cuda", elf::tests::make_library(62, "libcuda.so.1"))
         .links(&[("usr/lib64/libcuda.so.580.95.05", "/opt/cuda")]);
     let found = host.find();
     assert_eq!(

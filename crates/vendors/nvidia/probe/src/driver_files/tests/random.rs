@@ -77,8 +77,10 @@ fn make(host: &Host, path: &str, thing: &Thing) {
         return;
     }
     let _ = match thing {
-        Thing::Library(name) => fs_err::write(folder.join("new"), elf::tests::library(62, name))
-            .and_then(|()| fs_err::rename(folder.join("new"), &place)),
+        Thing::Library(name) => {
+            fs_err::write(folder.join("new"), elf::tests::make_library(62, name))
+                .and_then(|()| fs_err::rename(folder.join("new"), &place))
+        }
         Thing::Folder => fs_err::create_dir(&place),
         Thing::Fifo => mknodat(CWD, &place, FileType::Fifo, Mode::RWXU, 0).map_err(Into::into),
         Thing::Link(target) => fs_err::os::unix::fs::symlink(target, &place),

@@ -19,7 +19,7 @@ fn each_fact_follows_the_hardware_of_one_card(#[case] set: Set, #[case] fact: Fa
 fn links_that_are_down_are_counted() {
     let rig = Rig::new("dgx-a100");
     let mut backend = rig.backend();
-    let report = backend.survey();
+    let report = backend.survey_devices();
     rig.node.set_link(&target("2"), 3, false).unwrap();
     rig.node.set_link(&target("2"), 4, false).unwrap();
     let reading = reading(&mut backend, Tier::Performing, ids(&report)[2]);

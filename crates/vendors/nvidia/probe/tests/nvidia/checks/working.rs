@@ -46,7 +46,7 @@ fn repairs_that_wait_are_not_supported_only_if_the_card_knows_neither_rows_nor_p
     for (profile, unsupported) in [("dgx-a100", false), ("dgx1-v100", true)] {
         let rig = Rig::new(profile);
         let mut backend = rig.backend();
-        let report = backend.survey();
+        let report = backend.survey_devices();
         let reading = reading(&mut backend, Tier::Working, ids(&report)[0]);
         assert_eq!(fields(&reading)["repair_pending"], false);
         let names = &reading.unsupported;
@@ -62,9 +62,9 @@ fn repairs_that_wait_are_not_supported_only_if_the_card_knows_neither_rows_nor_p
 fn repairs_that_wait_are_not_read_if_the_one_call_that_is_supported_fails() {
     let rig = Rig::new("dgx-a100");
     let mut backend = rig.backend();
-    let report = backend.survey();
+    let report = backend.survey_devices();
     rig.node
-        .fault("nvmlDeviceGetRemappedRows", None, UNKNOWN)
+        .set_fault("nvmlDeviceGetRemappedRows", None, UNKNOWN)
         .unwrap();
     let reading = reading(&mut backend, Tier::Working, ids(&report)[0]);
     assert!(!fields(&reading).contains_key("repair_pending"));
@@ -77,10 +77,10 @@ fn repairs_that_wait_are_not_read_if_the_one_call_that_is_supported_fails() {
 fn a_memory_error_of_one_mig_device_is_told_of_that_one() {
     let rig = Rig::new("a100-mig");
     let mut backend = rig.backend();
-    backend.survey();
-    let migs = rig.node.migs().unwrap();
+    backend.survey_devices();
+    let migs = rig.node.list_migs().unwrap();
     rig.node
-        .ecc(&target(&migs[1].uuid), sim::EccKind::Uncorrected)
+        .count_ecc_error(&target(&migs[1].uuid), sim::EccKind::Uncorrected)
         .unwrap();
     assert_eq!(
         working(&mut backend, &migs[1].uuid).ecc_uncorrected,
@@ -91,7 +91,7 @@ fn a_memory_error_of_one_mig_device_is_told_of_that_one() {
         Some(0)
     );
     assert_eq!(working(&mut backend, &migs[1].gpu).ecc_uncorrected, Some(0));
-    let others = backend.checkups(Tier::Performing, true);
+    let others = backend.read_checkups(Tier::Performing, true);
     let is_part = |id: &str| id.starts_with("MIG-");
     assert!(
         others
@@ -104,7 +104,7 @@ fn a_memory_error_of_one_mig_device_is_told_of_that_one() {
 fn a_reset_clears_what_is_counted_from_it_on_and_does_what_waited_for_it() {
     let rig = Rig::new("dgx-a100");
     let mut backend = rig.backend();
-    let report = backend.survey();
+    let report = backend.survey_devices();
     let id = ids(&report)[1];
     for (sensor, value) in [
         ("ecc-uncorrected", 4),
@@ -112,11 +112,11 @@ fn a_reset_clears_what_is_counted_from_it_on_and_does_what_waited_for_it() {
         ("remapped-uncorrected", 1),
         ("recovery-action", 4),
     ] {
-        rig.node.set(&target("1"), sensor, value).unwrap();
+        rig.node.set_sensor(&target("1"), sensor, value).unwrap();
     }
     assert_eq!(working(&mut backend, id).repair_pending, Some(true));
-    rig.node.reset(&target("1"), Duration::ZERO).unwrap();
-    assert_eq!(backend.survey(), report);
+    rig.node.reset_cards(&target("1"), Duration::ZERO).unwrap();
+    assert_eq!(backend.survey_devices(), report);
     let after = working(&mut backend, id);
     assert_eq!(after.ecc_uncorrected, Some(0));
     assert_eq!(after.repair_pending, Some(false));

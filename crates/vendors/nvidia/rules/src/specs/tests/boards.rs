@@ -7,7 +7,7 @@ use rstest::rstest;
 use super::{layouts::file, *};
 use grant::cdi_names;
 
-use crate::sample::{listed, tegra, wsl};
+use crate::sample::{listed_pool, tegra_device, wsl};
 
 const STORE: &str = "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0a1b2c3d4e5f6071";
 const LIB: &str = "/usr/lib/aarch64-linux-gnu";
@@ -78,24 +78,24 @@ fn jetson() -> DriverFiles {
     }
 }
 
-fn gpus(device: Card, files: DriverFiles, wish: &Wish) -> (Spec, Vec<String>) {
+fn gpus(device: Card, files: DriverFiles, wish: &SpecContents) -> (CdiSpec, Vec<String>) {
     let made = made(&machine(vec![device], files), wish, &cdi());
     let spec = spec(&made, GPU).clone();
     let value = serde_json::to_value(&spec).unwrap();
-    assert_eq!(check(&value), []);
+    assert_eq!(check_spec(&value), []);
     (spec, made.notes)
 }
 
-fn both() -> Wish {
-    Wish {
+fn both() -> SpecContents {
+    SpecContents {
         ids: vec![IdStrategy::Uuid, IdStrategy::Index],
-        ..Wish::default()
+        ..SpecContents::default()
     }
 }
 
 #[rstest]
 #[case::wsl("wsl", wsl(), windows())]
-#[case::tegra("tegra", tegra(), jetson())]
+#[case::tegra("tegra", tegra_device(), jetson())]
 fn the_spec_is_this(#[case] name: &str, #[case] device: Card, #[case] files: DriverFiles) {
     let (spec, notes) = gpus(device, files, &both());
     assert_eq!(notes, [""; 0]);
@@ -104,7 +104,7 @@ fn the_spec_is_this(#[case] name: &str, #[case] device: Card, #[case] files: Dri
 
 #[rstest]
 #[case::wsl(wsl(), windows(), "all", "all")]
-#[case::tegra(tegra(), jetson(), "tegra", "0")]
+#[case::tegra(tegra_device(), jetson(), "tegra", "0")]
 fn the_name_that_a_container_is_given_is_in_the_spec(
     #[case] device: Card,
     #[case] files: DriverFiles,
@@ -112,25 +112,28 @@ fn the_name_that_a_container_is_given_is_in_the_spec(
     #[case] by_index: &str,
 ) {
     for (ids, name) in [(IdStrategy::Uuid, by_id), (IdStrategy::Index, by_index)] {
-        let mut pool = listed(&[ListStrategy::CdiCri]);
+        let mut pool = listed_pool(&[ListStrategy::CdiCri]);
         pool.handover.ids = ids;
-        let wish = Wish::of([&pool.handover]).unwrap();
+        let wish = SpecContents::of_handovers([&pool.handover]).unwrap();
         let (spec, _) = gpus(device.clone(), files.clone(), &wish);
-        let offer = offer("nvidia.com/gpu", pool, vec![device.clone()]);
+        let offer = offer_of_devices("nvidia.com/gpu", pool, vec![device.clone()]);
         let given = cdi_names(&offer, &device);
         assert_eq!(given, [format!("{}={name}", spec.kind)]);
-        assert!(spec.names().any(|name| name == given[0]), "{given:?}");
+        assert!(
+            spec.qualified_names().any(|name| name == given[0]),
+            "{given:?}"
+        );
     }
 }
 
 #[test]
 fn without_a_program_for_hooks_only_the_loader_is_not_told() {
-    for (device, files, smi) in [(wsl(), windows(), true), (tegra(), jetson(), false)] {
+    for (device, files, smi) in [(wsl(), windows(), true), (tegra_device(), jetson(), false)] {
         let files = DriverFiles {
             hooks: Vec::new(),
             ..files
         };
-        let (spec, notes) = gpus(device, files, &Wish::default());
+        let (spec, notes) = gpus(device, files, &SpecContents::default());
         assert!(spec.container_edits.hooks.is_empty());
         let there = inside(&spec.container_edits);
         assert_eq!(there.contains(&"/usr/bin/nvidia-smi"), smi);
@@ -145,7 +148,7 @@ fn without_a_program_for_hooks_only_the_loader_is_not_told() {
 }
 
 /// Returns the arguments of the hook that lets a newer CUDA replace the driver's.
-fn compat(spec: &Spec) -> Option<Vec<&str>> {
+fn compat(spec: &CdiSpec) -> Option<Vec<&str>> {
     let mut hooks = spec.container_edits.hooks.iter();
     let hook = hooks.find(|hook| hook.args[1] == "enable-cuda-compat")?;
     Some(hook.args[2..].iter().map(String::as_str).collect())
@@ -164,12 +167,12 @@ fn a_board_with_nvml_lets_a_newer_cuda_take_its_place(
     #[case] cuda: Option<&str>,
     #[case] words: Option<&[&str]>,
 ) {
-    let device = tegra().with(names::PRODUCT, model);
+    let device = tegra_device().with_attribute(names::PRODUCT, model);
     let mut snapshot = machine(vec![device], jetson());
     for driver in snapshot.backends.iter_mut().flat_map(|b| &mut b.driver) {
         driver.cuda = cuda.map(str::to_owned);
     }
-    let made = made(&snapshot, &Wish::default(), &cdi());
+    let made = made(&snapshot, &SpecContents::default(), &cdi());
     assert_eq!(compat(spec(&made, GPU)).as_deref(), words);
 }
 
@@ -179,7 +182,11 @@ fn a_board_without_nodes_has_no_spec_and_a_reason() {
         board_nodes: Vec::new(),
         ..jetson()
     };
-    let made = made(&machine(vec![tegra()], files), &Wish::default(), &cdi());
+    let made = made(
+        &machine(vec![tegra_device()], files),
+        &SpecContents::default(),
+        &cdi(),
+    );
     assert_eq!(made.specs, []);
     let said = made.notes.iter().any(|note| note.contains("tegra"));
     assert!(said, "{:?}", made.notes);
@@ -188,8 +195,8 @@ fn a_board_without_nodes_has_no_spec_and_a_reason() {
 #[test]
 fn who_looks_after_a_board_has_its_nodes() {
     let made = written(management(
-        &machine(vec![tegra()], jetson()),
-        &Wish::default(),
+        &machine(vec![tegra_device()], jetson()),
+        &SpecContents::default(),
         &cdi(),
     ));
     let edits = &device(&made.specs[0], ALL).container_edits;

@@ -5,7 +5,7 @@ use model::{DriverFile, FileKind, names};
 use super::*;
 
 /// Returns the path of each node on the host, by its path in the container.
-fn places(spec: &Spec) -> Vec<(&str, Option<&str>)> {
+fn places(spec: &CdiSpec) -> Vec<(&str, Option<&str>)> {
     let edits = spec.devices.iter().map(|device| &device.container_edits);
     let nodes = edits.chain([&spec.container_edits]);
     let nodes = nodes.flat_map(|edits| &edits.device_nodes);
@@ -16,12 +16,12 @@ fn places(spec: &Spec) -> Vec<(&str, Option<&str>)> {
 
 #[test]
 fn a_node_that_only_the_host_has_is_not_looked_for_under_the_dev_root() {
-    let wish = Wish {
+    let wish = SpecContents {
         dev_root: "/run/nvidia/driver".into(),
         gdrcopy: true,
-        ..Wish::default()
+        ..SpecContents::default()
     };
-    let mut snapshot = machine(vec![card(0)], DriverFiles::default());
+    let mut snapshot = machine(vec![indexed_card(0)], DriverFiles::default());
     for backend in &mut snapshot.backends {
         backend.extras.host_nodes = ["/dev/gdrdrv", "/dev/nvidia-uvm"].map(str::to_owned).into();
     }
@@ -71,8 +71,8 @@ fn a_library_is_found_by_its_soname_though_the_host_has_no_such_link() {
         ..DriverFiles::default()
     };
     let edits = |hooks: &[&str]| {
-        let snapshot = machine(vec![card(0)], files(hooks));
-        let made = made(&snapshot, &Wish::default(), &cdi());
+        let snapshot = machine(vec![indexed_card(0)], files(hooks));
+        let made = made(&snapshot, &SpecContents::default(), &cdi());
         spec(&made, GPU).container_edits.clone()
     };
     let with = edits(&["/usr/bin/nvidia-ctk"]);
@@ -115,13 +115,13 @@ fn companions_of_the_driver_are_there_where_the_flag_asks_for_them() {
         hooks: vec!["/usr/bin/nvidia-ctk".to_owned()],
         ..DriverFiles::default()
     };
-    let snapshot = machine(vec![card(0)], files);
+    let snapshot = machine(vec![indexed_card(0)], files);
     let text = |flags: &[&str]| {
         let cdi = NvidiaCdi {
             feature_flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
             ..cdi()
         };
-        let made = made(&snapshot, &Wish::default(), &cdi);
+        let made = made(&snapshot, &SpecContents::default(), &cdi);
         assert_eq!(made.notes, [""; 0]);
         spec(&made, GPU).to_text()
     };
@@ -132,20 +132,20 @@ fn companions_of_the_driver_are_there_where_the_flag_asks_for_them() {
 #[test]
 fn cards_are_marked_coherent_or_not_where_the_flag_asks_for_it() {
     let devices = vec![
-        card(0).with(names::COHERENT, true),
-        card(1).with(names::COHERENT, false),
-        card(2),
-        partition(0, 0).with(names::COHERENT, true),
+        indexed_card(0).with_attribute(names::COHERENT, true),
+        indexed_card(1).with_attribute(names::COHERENT, false),
+        indexed_card(2),
+        indexed_partition(0, 0).with_attribute(names::COHERENT, true),
     ];
     let snapshot = machine(devices, DriverFiles::default());
     let cdi = NvidiaCdi {
         feature_flags: vec!["enable-coherent-annotations".to_owned()],
         ..cdi()
     };
-    let marked = made(&snapshot, &Wish::default(), &cdi);
+    let marked = made(&snapshot, &SpecContents::default(), &cdi);
     assert_eq!(marked.notes.len(), 1, "{:?}", marked.notes);
     insta::assert_snapshot!("coherent", spec(&marked, GPU).to_text());
-    let plain = made(&snapshot, &Wish::default(), &super::cdi());
+    let plain = made(&snapshot, &SpecContents::default(), &super::cdi());
     assert!(!spec(&plain, GPU).to_text().contains("annotations"));
 }
 

@@ -148,10 +148,10 @@ fn files(layout: &Layout) -> DriverFiles {
     }
 }
 
-fn settings(layout: &Layout) -> (Wish, NvidiaCdi) {
-    let wish = Wish {
+fn settings(layout: &Layout) -> (SpecContents, NvidiaCdi) {
+    let wish = SpecContents {
         dev_root: PathBuf::from(layout.roots[1]),
-        ..Wish::default()
+        ..SpecContents::default()
     };
     let cdi = NvidiaCdi {
         driver_root: layout.roots[0].into(),
@@ -162,7 +162,7 @@ fn settings(layout: &Layout) -> (Wish, NvidiaCdi) {
 }
 
 /// Makes one card with a display, on a machine with this layout.
-pub(super) fn one(layout_of: &str) -> (Snapshot, Wish, NvidiaCdi) {
+pub(super) fn one(layout_of: &str) -> (Snapshot, SpecContents, NvidiaCdi) {
     let layout = match layout_of {
         "debian" => DEBIAN,
         "rhel" => RHEL,
@@ -173,7 +173,7 @@ pub(super) fn one(layout_of: &str) -> (Snapshot, Wish, NvidiaCdi) {
     };
     let card = Card {
         pci: Some("0000:3b:00.0".parse().unwrap()),
-        ..card(0)
+        ..indexed_card(0)
     };
     let (wish, cdi) = settings(&layout);
     (machine(vec![card], files(&layout)), wish, cdi)
@@ -189,7 +189,7 @@ fn a_layout_has_this_spec(
         panic!("{:?}", made.specs);
     };
     let value = serde_json::to_value(spec).unwrap();
-    assert_eq!(check(&value), []);
+    assert_eq!(check_spec(&value), []);
     let notes: String = made
         .notes
         .iter()

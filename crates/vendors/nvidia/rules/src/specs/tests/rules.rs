@@ -9,11 +9,11 @@ use rstest::rstest;
 use super::{layouts::one, *};
 use grant::cdi_names;
 
-use crate::sample::{foreign, listed, tegra, wsl};
+use crate::sample::{foreign, listed_pool, tegra_device, wsl};
 
 #[test]
 fn cards_are_named_as_the_pools_name_them_and_all_is_all_of_them() {
-    let snapshot = machine((0..4).map(card).collect(), DriverFiles::default());
+    let snapshot = machine((0..4).map(indexed_card).collect(), DriverFiles::default());
     for (ids, names) in [
         (
             vec![IdStrategy::Uuid],
@@ -27,9 +27,9 @@ fn cards_are_named_as_the_pools_name_them_and_all_is_all_of_them() {
             ],
         ),
     ] {
-        let wish = Wish {
+        let wish = SpecContents {
             ids,
-            ..Wish::default()
+            ..SpecContents::default()
         };
         let made = made(&snapshot, &wish, &cdi());
         let spec = spec(&made, GPU);
@@ -50,9 +50,14 @@ fn cards_are_named_as_the_pools_name_them_and_all_is_all_of_them() {
 
 #[test]
 fn a_mig_device_has_its_own_rights_and_a_card_in_mig_mode_those_of_its_parts() {
-    let mut whole = card(0);
+    let mut whole = indexed_card(0);
     whole.kind = Kind::Card { partitioned: true };
-    let devices = vec![whole, partition(0, 0), partition(0, 1), card(1)];
+    let devices = vec![
+        whole,
+        indexed_partition(0, 0),
+        indexed_partition(0, 1),
+        indexed_card(1),
+    ];
     let made = made(&machine(devices, DriverFiles::default()), &all(), &cdi());
     let spec = spec(&made, GPU);
     let part = |name| paths(&device(spec, name).container_edits);
@@ -69,7 +74,7 @@ fn only_a_mig_device_for_graphics_can_draw() {
     let (mut snapshot, wish, cdi) = one("debian");
     let pci = snapshot.devices[0].device.pci;
     let draws = |profile: &str, snapshot: &mut Snapshot| {
-        let mut part = partition(0, 0);
+        let mut part = indexed_partition(0, 0);
         part.pci = pci;
         if let Kind::Partition { profile: own, .. } = &mut part.kind {
             *own = Some(profile.to_owned());
@@ -86,9 +91,13 @@ fn only_a_mig_device_for_graphics_can_draw() {
 
 #[test]
 fn every_class_that_is_there_and_asked_for_has_a_spec() {
-    let snapshot = machine(vec![card(0)], DriverFiles::default());
+    let snapshot = machine(vec![indexed_card(0)], DriverFiles::default());
     let made = made(&snapshot, &all(), &cdi());
-    let names: Vec<String> = made.specs.iter().flat_map(Spec::names).collect();
+    let names: Vec<String> = made
+        .specs
+        .iter()
+        .flat_map(CdiSpec::qualified_names)
+        .collect();
     let names: Vec<&str> = names
         .iter()
         .filter_map(|name| name.strip_prefix("k8s.device-plugin.nvidia.com/"))
@@ -108,7 +117,7 @@ fn every_class_that_is_there_and_asked_for_has_a_spec() {
     );
     for spec in &made.specs {
         let value = serde_json::to_value(spec).unwrap();
-        assert_eq!(check(&value), [], "{}", spec.kind);
+        assert_eq!(check_spec(&value), [], "{}", spec.kind);
         let env = &spec.container_edits.env;
         assert_eq!(env["NVIDIA_VISIBLE_DEVICES"], "void");
     }
@@ -117,28 +126,32 @@ fn every_class_that_is_there_and_asked_for_has_a_spec() {
         paths(&gds.container_edits),
         ["/dev/nvidia-fs0", "/dev/nvidia-fs1"]
     );
-    let none = super::made(&snapshot, &Wish::default(), &cdi());
+    let none = super::made(&snapshot, &SpecContents::default(), &cdi());
     assert_eq!(none.specs.len(), 1, "nothing that nobody asked for");
 }
 
 /// Every name that `grant` hands over is in a spec.
 #[rstest]
-#[case::cards(cards(listed(&[ListStrategy::CdiCri])))]
-#[case::partitions(offer("nvidia.com/gpu", listed(&[ListStrategy::CdiCri]), vec![partition(0, 0), partition(0, 1)]))]
-#[case::wsl(offer("nvidia.com/gpu", listed(&[ListStrategy::CdiCri]), vec![wsl()]))]
-#[case::everything(cards(pool(|h| {
+#[case::cards(four_cards(listed_pool(&[ListStrategy::CdiCri])))]
+#[case::partitions(offer_of_devices("nvidia.com/gpu", listed_pool(&[ListStrategy::CdiCri]), vec![indexed_partition(0, 0), indexed_partition(0, 1)]))]
+#[case::wsl(offer_of_devices("nvidia.com/gpu", listed_pool(&[ListStrategy::CdiCri]), vec![wsl()]))]
+#[case::everything(four_cards(handover_pool(|h| {
     h.lists = vec![ListStrategy::CdiCri];
     (h.nvidia.gds, h.nvidia.gdrcopy, h.nvidia.mofed) = (true, true, true);
     h.ids = IdStrategy::Index;
     h.nvidia.imex = vec![0, 9];
 })))]
 fn every_name_that_a_container_is_given_is_in_a_spec(#[case] offer: pool::Offer) {
-    let offer = with(everything(), offer);
-    let wish = Wish::of([&offer.pool.handover]).unwrap();
+    let offer = with_extras(all_extras(), offer);
+    let wish = SpecContents::of_handovers([&offer.pool.handover]).unwrap();
     let made = made(&offer.snapshot, &wish, &cdi());
-    let there: BTreeSet<String> = made.specs.iter().flat_map(Spec::names).collect();
+    let there: BTreeSet<String> = made
+        .specs
+        .iter()
+        .flat_map(CdiSpec::qualified_names)
+        .collect();
     for unit in &offer.units {
-        let names = cdi_names(&offer, &offer.entry(unit).unwrap().device);
+        let names = cdi_names(&offer, &offer.entry_of_unit(unit).unwrap().device);
         assert!(!names.is_empty());
         for name in names {
             assert!(there.contains(&name), "{name} is not in {there:?}");
@@ -148,8 +161,8 @@ fn every_name_that_a_container_is_given_is_in_a_spec(#[case] offer: pool::Offer)
 
 #[test]
 fn other_vendors_and_boards_without_nodes_have_no_spec() {
-    let snapshot = machine(vec![foreign(), tegra()], DriverFiles::default());
-    let made = made(&snapshot, &Wish::default(), &cdi());
+    let snapshot = machine(vec![foreign(), tegra_device()], DriverFiles::default());
+    let made = made(&snapshot, &SpecContents::default(), &cdi());
     assert_eq!(made.specs, []);
     let said = made.notes.iter().any(|note| note.contains("tegra"));
     assert!(said, "{:?}", made.notes);
@@ -158,33 +171,36 @@ fn other_vendors_and_boards_without_nodes_have_no_spec() {
 #[test]
 fn a_device_whose_nodes_vanished_keeps_its_entry() {
     let before = made(
-        &machine(vec![card(0), card(1)], DriverFiles::default()),
-        &Wish::default(),
+        &machine(
+            vec![indexed_card(0), indexed_card(1)],
+            DriverFiles::default(),
+        ),
+        &SpecContents::default(),
         &cdi(),
     );
-    let mut lost = card(0);
+    let mut lost = indexed_card(0);
     lost.nodes.clear();
-    let snapshot = machine(vec![lost, card(1)], DriverFiles::default());
-    let after = made_after(&before, &snapshot, &Wish::default(), &cdi());
+    let snapshot = machine(vec![lost, indexed_card(1)], DriverFiles::default());
+    let after = made_after(&before, &snapshot, &SpecContents::default(), &cdi());
     assert_eq!(
         device(spec(&after, GPU), "GPU-d"),
         device(spec(&before, GPU), "GPU-d")
     );
-    let gone = machine(vec![card(1)], DriverFiles::default());
-    let gone = made_after(&before, &gone, &Wish::default(), &cdi());
-    assert_eq!(spec(&gone, GPU).device("GPU-d"), None);
+    let gone = machine(vec![indexed_card(1)], DriverFiles::default());
+    let gone = made_after(&before, &gone, &SpecContents::default(), &cdi());
+    assert_eq!(spec(&gone, GPU).find_device("GPU-d"), None);
 }
 
 #[test]
 fn a_name_that_cdi_does_not_allow_is_left_out_and_told() {
-    let mut odd = partition(0, 0);
+    let mut odd = indexed_partition(0, 0);
     odd.id = "MIG-GPU-d/1/0".into();
     let made = made(
-        &machine(vec![odd, card(0)], DriverFiles::default()),
-        &Wish::default(),
+        &machine(vec![odd, indexed_card(0)], DriverFiles::default()),
+        &SpecContents::default(),
         &cdi(),
     );
-    assert_eq!(spec(&made, GPU).device("MIG-GPU-d/1/0"), None);
+    assert_eq!(spec(&made, GPU).find_device("MIG-GPU-d/1/0"), None);
     assert!(made.notes.iter().any(|note| note.contains("MIG-GPU-d/1/0")));
 }
 
@@ -255,16 +271,16 @@ fn switches_do_what_nvidias_do() {
 
 #[test]
 fn the_version_is_the_lowest_that_suffices() {
-    let snapshot = machine(vec![card(0)], DriverFiles::default());
-    let version = |wish: &Wish| {
+    let snapshot = machine(vec![indexed_card(0)], DriverFiles::default());
+    let version = |wish: &SpecContents| {
         let made = made(&snapshot, wish, &cdi());
         spec(&made, GPU).cdi_version.clone()
     };
-    assert_eq!(version(&Wish::default()), "0.3.0");
+    assert_eq!(version(&SpecContents::default()), "0.3.0");
     assert_eq!(version(&all()), "0.5.0", "a name starts with a digit");
-    let moved = Wish {
+    let moved = SpecContents {
         dev_root: "/run/nvidia/driver".into(),
-        ..Wish::default()
+        ..SpecContents::default()
     };
     assert_eq!(version(&moved), "0.5.0", "nodes have a path on the host");
 }
@@ -282,7 +298,11 @@ fn a_node_for_a_group_puts_the_container_into_it() {
         nodes: [("/dev/nvidia0".to_owned(), stat)].into(),
         ..DriverFiles::default()
     };
-    let made = made(&machine(vec![card(0)], files), &Wish::default(), &cdi());
+    let made = made(
+        &machine(vec![indexed_card(0)], files),
+        &SpecContents::default(),
+        &cdi(),
+    );
     let edits = &device(spec(&made, GPU), "GPU-d").container_edits;
     assert_eq!(edits.groups, [27]);
     let [node] = &edits.device_nodes[..] else {
@@ -300,7 +320,7 @@ fn a_management_container_has_every_node_of_the_driver() {
     };
     assert_eq!(spec.kind, "management.nvidia.com/gpu");
     let value = serde_json::to_value(spec).unwrap();
-    assert_eq!(check(&value), []);
+    assert_eq!(check_spec(&value), []);
     let mut nodes = paths(&device(spec, "all").container_edits);
     nodes.extend(paths(&spec.container_edits));
     for node in ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"] {
@@ -310,10 +330,10 @@ fn a_management_container_has_every_node_of_the_driver() {
 
 #[test]
 fn nothing_is_in_a_spec_twice() {
-    let mut whole = card(0);
+    let mut whole = indexed_card(0);
     whole.kind = Kind::Card { partitioned: true };
-    whole.nodes.extend(card(0).nodes);
-    let devices = vec![whole, partition(0, 0), partition(0, 1)];
+    whole.nodes.extend(indexed_card(0).nodes);
+    let devices = vec![whole, indexed_partition(0, 0), indexed_partition(0, 1)];
     let made = made(&machine(devices, DriverFiles::default()), &all(), &cdi());
     for spec in &made.specs {
         let edits = spec.devices.iter().map(|device| &device.container_edits);
@@ -329,7 +349,7 @@ fn nothing_is_in_a_spec_twice() {
             .flat_map(|device| paths(&device.container_edits));
         assert_eq!(own.filter(|path| common.contains(path)).count(), 0);
     }
-    let control = card(0)
+    let control = indexed_card(0)
         .nodes
         .into_iter()
         .filter(|n| n.role == NodeRole::Control);
@@ -376,7 +396,11 @@ fn a_place_in_the_container_is_mounted_once() {
         ],
         ..DriverFiles::default()
     };
-    let made = made(&machine(vec![card(0)], files), &Wish::default(), &cdi());
+    let made = made(
+        &machine(vec![indexed_card(0)], files),
+        &SpecContents::default(),
+        &cdi(),
+    );
     let edits = &spec(&made, GPU).container_edits;
     assert_eq!(inside(edits), ["/etc/x", "/etc/y"]);
     assert_eq!(edits.mounts[0].host_path, "/a");
