@@ -1,5 +1,5 @@
 //! Check of a spec against CDI's rules. All problems are reported at once, each with its place. A
-//! container runtime rejects the whole file for any one of the errors.
+//! container runtime rejects the whole file for a single error.
 
 mod rules;
 mod walk;

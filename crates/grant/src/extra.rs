@@ -5,8 +5,9 @@ use rules::{Grant, GrantNote, Mount};
 
 use crate::grant::DeviceRequest;
 
-/// Adds the variables and mounts of the handover. A variable that the vendor's rules set already
-/// stays. An entry that needs an unknown fact of a device is left out. A note tells of both.
+/// Adds the variables and mounts of the handover. A variable that the vendor's rules have already
+/// set keeps its value. A variable or mount that needs an unknown fact of a device is left out. In
+/// both cases the grant gets a note.
 pub(crate) fn add_edits(ask: &DeviceRequest<'_>, grant: &mut Grant) {
     for (name, template) in &ask.handover.env {
         if grant.edits.env.contains_key(name) {
@@ -20,7 +21,7 @@ pub(crate) fn add_edits(ask: &DeviceRequest<'_>, grant: &mut Grant) {
         });
         match values.collect::<Result<Vec<String>, String>>() {
             Ok(mut values) => {
-                // Devices of one kind often give the same value, which is written once.
+                // Devices of one kind often give the same value. Equal neighbours are written once.
                 values.dedup();
                 grant.edits.set_variable(name, values.join(","));
             }

@@ -1,5 +1,6 @@
-//! State of records as it is saved over a restart of the agent: plain data for the state file.
-//! Values of another version that this one does not know are left out and are no error.
+//! Health records as they are saved over a restart of the agent: plain data for the state file.
+//! Values that this version does not know, because another one wrote them, are left out without an
+//! error.
 
 mod prune;
 
@@ -34,7 +35,8 @@ pub struct SavedHealth {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavedDevice {
-    /// Backend of the device. The record counts for no other backend's device of the same id.
+    /// Backend of the device. The record is not used for a device of another backend with the same
+    /// id.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub backend: String,
     /// Time at which an agent last knew the device to be present, or noticed its absence.
@@ -90,7 +92,7 @@ pub(crate) struct SavedEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) xid: Option<u64>,
     pub(crate) since: Timestamp,
-    /// Age of the last report, in seconds.
+    /// Age of the last report at the time of writing, in seconds.
     #[serde(default)]
     pub(crate) ago: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -106,7 +108,7 @@ pub(crate) struct SavedFinding {
     pub(crate) check: String,
     pub(crate) evidence: String,
     pub(crate) since: Timestamp,
-    /// Age in milliseconds: a grace may be shorter than a second.
+    /// Age at the time of writing, in milliseconds: a grace may be shorter than a second.
     #[serde(default)]
     pub(crate) lasted_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +119,7 @@ pub(crate) struct SavedFinding {
     /// True for a condition that is a warning at most.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) mild: bool,
-    /// True for a condition that ends when the driver is reloaded.
+    /// True for a condition that a reload of the driver or a reboot of the node ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ends_with_reset: bool,
     /// Time that a condition may last before it counts, in milliseconds.
@@ -150,7 +152,7 @@ pub(crate) struct SavedRelease {
 pub(crate) struct SavedResidue {
     pub(crate) evidence: String,
     pub(crate) since: Timestamp,
-    /// Age of the last time it was found, in seconds.
+    /// Time from the last detection to the time of writing, in seconds.
     #[serde(default)]
     pub(crate) ago: u64,
 }
@@ -173,8 +175,8 @@ impl SavedHealth {
 // === impl SavedDevice ===
 
 impl SavedDevice {
-    /// True if nothing is saved about the device. Its counters alone do not count: they are useful
-    /// only beside an event that a reset ends.
+    /// True if the record has nothing worth saving. `since_reset` alone is no reason to save it:
+    /// these counters are useful only together with an event that a reset ends.
     pub fn is_blank(&self) -> bool {
         let blank = Self {
             backend: self.backend.clone(),
@@ -189,8 +191,8 @@ impl SavedDevice {
 // === impl SavedFinding ===
 
 impl SavedFinding {
-    /// Adds the properties of a condition to findings that older agents saved as checks of their
-    /// own.
+    /// Adds a condition's properties to a finding of the checks `fabric` and `fabric-joining`,
+    /// which older agents saved and which are conditions now. Other findings stay as they are.
     pub(crate) fn upgrade_condition(self) -> Self {
         let (mild, grace_ms) = match self.check.as_str() {
             // Values that NVIDIA's probe reports for the two conditions today: 600 s is the default
@@ -211,7 +213,8 @@ impl SavedFinding {
 // === impl SavedRecurrence ===
 
 impl SavedRecurrence {
-    /// Saved name of a recurring foreign process. Any other fault has the name of its check.
+    /// Value of `what` for a foreign process on the device. For any other fault `what` is the name
+    /// of its check.
     pub(crate) const RESIDUE: &str = "residue";
 }
 

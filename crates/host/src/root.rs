@@ -18,12 +18,12 @@ use rustix::{
 use self::walk::walk;
 use crate::small;
 
-// An attribute in sysfs has at most one page.
+// This is more than any attribute in sysfs has: at most one page.
 /// Size limit, in bytes, of [`HostRoot::read_trimmed`].
 const TEXT_LIMIT: u64 = 1 << 20;
 
-/// Number of tries of a kernel lookup that renames and mounts of others disturb. After them the path is
-/// walked in user space.
+/// Number of times that the kernel's lookup is tried while other processes rename or mount
+/// something. After that, the path is walked in user space.
 const TRIES: usize = 16;
 
 /// Folder that stands for the host's `/`, or for that of a driver container. Paths in arguments and
@@ -141,7 +141,7 @@ fn find_path(root: &OwnedFd, path: &Path, last: LastLink) -> io::Result<OwnedFd>
     // `openat2` exists since Linux 5.6. systemd's filter answers ENOSYS in units with `RestrictSUIDSGID=`
     // (seccomp-util.c), and the filters of container runtimes before 2021 answer EPERM.
     //
-    // `components` drops a slash at the end, which would accept folders only.
+    // `components` drops a slash at the end: with it, the lookup would accept folders only.
     let path: PathBuf = Path::new("/").join(path).components().collect();
     match find_by_kernel(root, &path, last) {
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => Ok(walk(root, &path, last)?),
@@ -149,8 +149,8 @@ fn find_path(root: &OwnedFd, path: &Path, last: LastLink) -> io::Result<OwnedFd>
     }
 }
 
-/// Finds a path by `openat2`. The descriptor is an O_PATH one: for stat(2), or to be opened again by its
-/// name in `/proc`.
+/// Finds a path by `openat2`. The descriptor is opened with O_PATH: it serves for stat(2), or to
+/// open the file again by its name in `/proc`.
 fn find_by_kernel(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::CLOEXEC | last.open_flags();

@@ -1,7 +1,8 @@
 //! Descendants of this process.
 //!
-//! They are found by their parent ids, so new process groups and sessions do not hide them. An orphan
-//! is found below the next ancestor that is a child subreaper (prctl(2), PR_SET_CHILD_SUBREAPER).
+//! Descendants are found by their parent ids, so new process groups and sessions do not hide them.
+//! An orphan is found below the next ancestor that is a child subreaper (prctl(2),
+//! PR_SET_CHILD_SUBREAPER).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ const LOOKS: usize = 3;
 /// All processes, by their ids.
 type ProcessTable = BTreeMap<u32, ProcessStat>;
 
-// The kernel uses process ids again. Id and start time together are unique.
+// The kernel reuses process ids. An id is unique only together with the start time.
 /// Parent and start time of a process, from `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ProcessStat {
@@ -21,7 +22,7 @@ struct ProcessStat {
     started: u64,
 }
 
-/// Sends SIGKILL to all descendants of this process. It does not wait for their end.
+/// Sends SIGKILL to all descendants of this process. Does not wait until they have ended.
 pub fn end_below_us() {
     for _ in 0..LOOKS {
         let processes = read_processes();
@@ -70,8 +71,8 @@ fn descendants(root: u32, processes: &ProcessTable) -> BTreeSet<u32> {
 
 /// Reads all processes from `/proc`.
 fn read_processes() -> ProcessTable {
-    // A `/proc` of another PID namespace has other ids. To kill by those would hit strangers, so the
-    // list is empty then.
+    // A `/proc` of another PID namespace shows other ids. A kill by such an id would hit an
+    // unrelated process, so the list is empty then.
     let link = fs_err::read_link("/proc/self").unwrap_or_default();
     if link.to_str() != Some(&own_pid().to_string()) {
         return ProcessTable::new();

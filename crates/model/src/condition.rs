@@ -53,7 +53,7 @@ pub enum ConditionState {
     Unknown,
 }
 
-/// Highest length of a name.
+/// Maximum length of a name, in bytes.
 const LIMIT: usize = 64;
 
 // === impl Condition ===

@@ -27,8 +27,8 @@ pub struct Snapshot {
 /// Device with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// Facts of the device. Shared with all who know the device since the probe's report, so that a
-    /// snapshot copies pointers only.
+    /// Facts of the device. All snapshots since the probe's report share them, so that a new
+    /// snapshot copies only a pointer.
     pub device: Arc<Device>,
     /// Verdict on the device.
     pub verdict: Verdict,

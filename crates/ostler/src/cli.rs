@@ -81,7 +81,7 @@ impl Cli {
     /// Starts the log, runs the command, and returns the exit status.
     pub(crate) fn run_command(self) -> anyhow::Result<ExitCode> {
         let _flush = self.log.start_log(match &self.command {
-            // Other commands print their result: their log is for problems.
+            // The other commands print a result, so their log has only problems by default.
             CliCommand::Run(_) | CliCommand::Probe(_) | CliCommand::NvidiaDevicePlugin(_) => "info",
             CliCommand::Devices(_)
             | CliCommand::Health(_)
@@ -123,7 +123,7 @@ fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
         .build()?;
     let output = runtime.block_on(future);
     // A plain drop waits for blocking tasks (tokio, `Runtime::shutdown_background`): a write to a
-    // disk that hangs would keep the process.
+    // disk that hangs would keep the process from exiting.
     runtime.shutdown_background();
     Ok(output)
 }

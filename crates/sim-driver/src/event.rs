@@ -40,7 +40,7 @@ struct WantedEvents {
     since: u64,
 }
 
-/// Structure of the first version, which has fewer fields.
+/// Event in the form of `nvmlEventSetWait`, the call's first version: without instance ids.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ShortEvent {
@@ -100,7 +100,7 @@ nvml! {
 /// Waits for the next event that the set is registered for.
 fn wait_event(set: Handle, millis: c_uint) -> NvmlResult<NodeEvent> {
     let set = find_set(set)?;
-    // The watch is made before the first look, so that no event is missed in between.
+    // The watch is made before the file is first read, so that no event is missed in between.
     let watch = FolderWatch::new(session::node_folder());
     let deadline = WaitDeadline::after(Some(u64::from(millis)));
     loop {
@@ -138,7 +138,7 @@ fn written() -> u64 {
 // === impl NvmlEventSet ===
 
 impl NvmlEventSet {
-    /// Reads the next event that the set is registered for; `None` if it is not written yet.
+    /// Reads the next event that the set is registered for; `None` if the file has none yet.
     fn next_event(&mut self) -> io::Result<Option<NodeEvent>> {
         let path = session::node_folder().join(store::EVENTS);
         let mut file = match fs_err::File::open(path) {

@@ -17,7 +17,7 @@ use super::{
     wire::Out,
 };
 
-/// Limit of fields in one call; NVML fails above it.
+/// Maximum number of fields in one call. NVML rejects a call with more.
 const MAX_FIELDS: usize = 8192;
 /// NVML's scope id for all links.
 const ALL_LINKS: c_uint = u32::MAX;
@@ -62,7 +62,8 @@ fn fill_field(unit: &CalledDevice<'_>, mut field: nvmlFieldValue_t) -> nvmlField
         Ok(value) => {
             field.nvmlReturn = SUCCESS;
             field.valueType = value_type(field.fieldId);
-            // A small value reads the same from both members on a little-endian machine.
+            // On a little-endian machine a value that fits in 32 bits can be read from the 32-bit
+            // member of the union too.
             field.value = nvmlValue_t { ullVal: value };
         }
         Err(code) => field.nvmlReturn = code,
@@ -91,7 +92,7 @@ fn field_value(unit: &CalledDevice<'_>, field: c_uint, scope: c_uint) -> NvmlRes
     Err(NOT_SUPPORTED)
 }
 
-/// ECC errors. All of them are in device memory; the other locations have none.
+/// ECC modes and error counts. All errors are in device memory; the other locations have none.
 fn ecc_field(unit: &CalledDevice<'_>, field: c_uint, _scope: c_uint) -> Option<NvmlResult<u64>> {
     let sensors = &unit.gpu.sensors;
     let value = match field {
@@ -141,7 +142,7 @@ fn remap_field(unit: &CalledDevice<'_>, field: c_uint, _scope: c_uint) -> Option
     }))
 }
 
-/// NVLinks. For some fields the scope is the link.
+/// NVLinks. For some fields `scope` is the number of the link.
 fn link_field(unit: &CalledDevice<'_>, field: c_uint, scope: c_uint) -> Option<NvmlResult<u64>> {
     let links = &unit.gpu.links;
     let speed = usize::try_from(unit.model.nvlink_version).ok();
@@ -175,7 +176,7 @@ fn link_field(unit: &CalledDevice<'_>, field: c_uint, scope: c_uint) -> Option<N
     })
 }
 
-/// Power, temperature, and the time that they have limited clocks.
+/// Power, temperature, and the time for which they limited the clocks.
 fn limit_field(unit: &CalledDevice<'_>, field: c_uint, _scope: c_uint) -> Option<NvmlResult<u64>> {
     let (sensors, limits) = (&unit.gpu.sensors, unit.model.thresholds);
     let below = |limit: u32| Ok(u64::from(limits.shutdown.saturating_sub(limit)));

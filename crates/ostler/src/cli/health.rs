@@ -114,7 +114,7 @@ fn overview(health: &HealthPage) -> String {
     rows.trim_fmt() + "\n"
 }
 
-/// Cells of the lines of a device: cause, evidence, since, ends when.
+/// Lines of a device, one for each cause and warning. Cells: cause, evidence, since, ends when.
 fn cause_cells(judged: &DeviceHealth) -> Vec<[String; 4]> {
     let line = |cause: &Cause, kind: String| {
         [

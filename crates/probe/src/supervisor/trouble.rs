@@ -74,8 +74,8 @@ impl Supervisor {
         }
     }
 
-    /// Abandons a process with a call that does not return: kills it, and leaves out what the call
-    /// blocks.
+    /// Abandons a process with a call that does not return: kills it, and records the call, so that
+    /// the next main process leaves out what the call blocks.
     fn give_up(&mut self, number: ProcessNumber, call: StuckCall, now: Instant) {
         let Some(running) = self.running.remove(&number) else {
             return;
@@ -86,12 +86,13 @@ impl Supervisor {
         );
         let mut call = call;
         match running.process.role {
-            // No process can read the cards of ended releases: the stuck driver is the reason now.
+            // No process can read the cards of ended releases: from now on the stuck driver is the
+            // reason why they are missing.
             Role::Main if CallScope::of_call(&call) == CallScope::Driver => {
                 self.estate.aside.remove_ended()
             }
             Role::Main => {}
-            // The process had only this card: a call without a card hangs because of the card too.
+            // A solo process reads this card only, so a call that names no card is its call too.
             Role::Solo(card) => call.device = Some(card),
         }
         running.process.abandon(&mut self.estate.abandoned);

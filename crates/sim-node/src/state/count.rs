@@ -1,4 +1,4 @@
-//! Counters of a card that start again at each reset.
+//! Counters of a card that start from zero again at each reset.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,8 +11,8 @@ const RUNNING: Duration = Duration::from_secs(60 * 60);
 
 impl Gpu {
     /// Energy in millijoules since the last reset: the sensor's value if it is set, or else the
-    /// consumption of an idle card in that time. The latter does not depend on the power sensor,
-    /// because the counter must never decrease by itself.
+    /// consumption of an idle card in that time. That consumption does not depend on the power
+    /// sensor: a lower sensor value would make the counter decrease.
     pub fn energy_millijoules(&self, model: &GpuModel) -> u64 {
         if self.sensors.energy > 0 {
             return self.sensors.energy;

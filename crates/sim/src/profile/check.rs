@@ -1,4 +1,5 @@
-//! Checks for errors in a profile that hold for any machine.
+//! Checks of a profile: the machine's keys, PCI addresses, UUIDs and minor numbers, and the
+//! profile's own models.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use super::{NodeProfile, ProfileProblems};
 
 /// Longest version and branch of a vGPU host, in characters: NVML's structure has no room for more.
 const HOST_TEXT: usize = 10;
-/// Most compute and memory slices of a card.
+/// Largest numbers of compute slices and of memory slices in a MIG profile.
 const SLICES: (u32, u32) = (8, 8);
 
 /// Checks the keys of the machine: name, NUMA nodes, platform, fabric.
@@ -89,7 +90,7 @@ fn is_range(text: &str) -> bool {
     }
 }
 
-/// Checks that no two functions have one PCI address, and that the path to each is valid.
+/// Checks that no two PCI functions have the same address, and that the path to each is valid.
 pub(super) fn check_addresses(profile: &NodeProfile, problems: &mut ProfileProblems) {
     let cards = profile.gpus.iter().map(|c| (c.pci, &c.under));
     let switches = profile.nvswitches.iter().map(|s| (s.pci, &s.under));
@@ -121,7 +122,8 @@ fn leads(under: &str) -> bool {
         && parts.all(|part| part.parse::<BusId>().is_ok())
 }
 
-/// Checks that UUIDs and minor numbers differ. `gpus` is in the order of the profile.
+/// Checks that UUIDs and minor numbers differ, and that UUIDs are well formed. `gpus` must be in
+/// the order of the profile.
 pub(super) fn identities(gpus: &[Gpu], problems: &mut ProfileProblems) {
     let (mut uuids, mut minors) = (BTreeSet::new(), BTreeSet::new());
     for (at, gpu) in gpus.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The matrix, with the codes of `nvidia-smi topo -m`.
+//! Matrix of the connections between cards, with the codes of `nvidia-smi topo -m`.
 
 use model::Ancestor;
 use place::{CardConnection, CardTopology};

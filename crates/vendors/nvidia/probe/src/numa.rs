@@ -1,14 +1,15 @@
-//! NUMA node of a card as NVML tells it, for cards whose node the PCI bus does not tell.
+//! NUMA node of a card from NVML, for cards whose node the PCI bus does not show.
 
 use probe::sysfs::NumaNodes;
 
-/// Returns the node that NVML tells, by near memory or else by near processors. A call that fails
-/// is not a failure of the card.
+/// Returns the NUMA node in NVML's memory affinity of the card, or else in its CPU affinity; `None`
+/// if neither leads to exactly one node with processors. A failed call counts as no answer, not as
+/// a failure of the card.
 ///
-/// The node of a card's own memory (`nvmlDeviceGetNumaNodeId`) is not asked for: it has no
+/// `nvmlDeviceGetNumaNodeId`, the node of a card's own memory, is not used: that node has no
 /// processors, so the kubelet cannot align a container with it.
 pub(super) fn by_driver(machine: &NumaNodes, card: nvml::DeviceHandle<'_>) -> Option<u32> {
-    // A machine with one node needs no driver call.
+    // If the kernel shows no nodes, the driver's answer cannot be verified.
     if !machine.shows_nodes() {
         return None;
     }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::elf;
 
-/// Most names that are read from a folder.
+/// Maximum number of names that are read from a folder.
 pub(super) const MOST_NAMES: usize = 65_536;
 
 /// Folder that stands for `/`. All paths are absolute and seen from inside; links cannot lead out.
@@ -55,17 +55,17 @@ impl DriverRoot {
         Self(host::HostRoot::new(path))
     }
 
-    /// Returns the folder, as a path of this process.
+    /// Returns the path of the folder, as this process sees it.
     pub(super) fn root_folder(&self) -> &Path {
         self.0.root_folder()
     }
 
-    /// Returns an absolute path as a path of this process, for messages.
+    /// Converts a path seen from inside to the path that this process sees, for messages.
     pub(super) fn display_path(&self, path: &str) -> PathBuf {
         self.0.join_path(path.trim_start_matches('/'))
     }
 
-    /// Resolves all links of a path, seen from inside.
+    /// Resolves all links of a path. The result is seen from inside too.
     pub(super) fn resolve_links(&self, path: &str) -> Result<String, PathFailure> {
         printable_text(&self.0.resolve_path(path)?).ok_or(PathFailure::Unprintable)
     }
@@ -140,8 +140,7 @@ impl From<small::Error> for PathFailure {
     }
 }
 
-/// Returns a name or path as a text without control characters; `None` if it is not UTF-8 or has
-/// some.
+/// Returns a name or path as a text; `None` if it is not UTF-8 or has control characters.
 fn printable_text(path: &Path) -> Option<String> {
     let text = path.to_str()?;
     (!text.chars().any(char::is_control)).then(|| text.to_owned())
