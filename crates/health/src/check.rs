@@ -180,7 +180,7 @@ impl Check {
 
     /// Parses `condition:TIER:NAME`. `None` for any other name.
     fn condition_named(name: &str) -> Option<Self> {
-        // At most three parts: a condition's own name may contain a colon.
+        // Three parts at most: what follows the second colon is the name, which has to parse as one.
         let mut parts = name.splitn(3, ':');
         if parts.next() != Some(CONDITION) {
             return None;
